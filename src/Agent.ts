@@ -1,0 +1,262 @@
+/**
+ * The stateful host of a conversation: it keeps the transcript and the queues, runs one run at a time, tells its
+ * listeners, and can be steered and aborted while it works.
+ *
+ * An agent lives in a scope: closing the scope aborts a run that is under way and waits until it is settled. The services
+ * its tools and hooks ask for are taken from the context it is made in.
+ *
+ * **Failure modes**
+ *
+ * Misuse fails: a wrong configuration with `AgentConfigError`, a second prompt with `AgentBusy`, an unusable one with
+ * `InvalidPrompt`. Whatever happens inside a run is its outcome; every message that was accepted is in the transcript or
+ * still queued.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import type * as Stream from "effect/Stream"
+import type { AgentBusy, AgentConfigError, CannotContinue, InvalidPrompt } from "./Errors.ts"
+import type { AgentEvent } from "./Events.ts"
+import { eventStream } from "./internal/eventStream.ts"
+import { makeHost } from "./internal/host.ts"
+import type { RunOptions } from "./internal/options.ts"
+import type { AgentMessage, ImageContent, ThinkingLevel } from "./Messages.ts"
+import type { QueueMode } from "./Queues.ts"
+import type { RunResult } from "./RunResult.ts"
+import type { Model, StreamFn } from "./StreamFn.ts"
+import type { Any, ExecutionMode, Services } from "./Tools.ts"
+
+/**
+ * The configuration of an agent.
+ *
+ * - `systemPrompt` and `tools` become the first system message, unless `messages` begins with one: then that one counts
+ * - `messages`: a stored transcript
+ * - `steeringMode`, `followUpMode`: how many queued messages one drain takes; default `one-at-a-time`
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options<T extends ReadonlyArray<Any> = ReadonlyArray<Any>> extends RunOptions {
+  readonly systemPrompt?: string | undefined
+  readonly tools?: T | undefined
+  readonly messages?: ReadonlyArray<AgentMessage> | undefined
+  readonly steeringMode?: QueueMode | undefined
+  readonly followUpMode?: QueueMode | undefined
+}
+
+/**
+ * What an agent is at one moment.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface AgentState {
+  /** Read from the transcript's system messages. */
+  readonly systemPrompt: string
+  readonly model: Model
+  readonly thinkingLevel: ThinkingLevel
+  readonly tools: ReadonlyArray<Any>
+  readonly messages: ReadonlyArray<AgentMessage>
+  /** Whether the agent works: from the start of a run until the listeners of `agent_end` are done. */
+  readonly isStreaming: boolean
+  /** The message that has started and not ended yet. */
+  readonly streamingMessage: AgentMessage | undefined
+  readonly pendingToolCalls: ReadonlySet<string>
+  /** The error of the last run's message, if it had one. */
+  readonly errorMessage: string | undefined
+}
+
+/**
+ * What an agent can be asked to do.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface AgentService {
+  /**
+   * Runs the agent on a text, a text with images, one message or several, and gives the outcome and what was added once
+   * every listener has seen the end. Interrupting it aborts the run. With `whileRunning` a prompt during a run is queued
+   * and waits for the end of that run.
+   */
+  readonly prompt: (
+    input: string | AgentMessage | ReadonlyArray<AgentMessage>,
+    options?: PromptOptions
+  ) => Effect.Effect<RunResult, AgentBusy | InvalidPrompt>
+  /**
+   * Goes on from the transcript as it is. From an assistant's message it takes a batch of queued messages; calls that
+   * were never answered get an error result first.
+   */
+  readonly continue: Effect.Effect<RunResult, AgentBusy | CannotContinue>
+  /** Queues a message for the run that is under way: it is read before the next request. */
+  readonly steer: (message: string | AgentMessage) => Effect.Effect<void>
+  /** Queues a message for when the agent would stop. */
+  readonly followUp: (message: string | AgentMessage) => Effect.Effect<void>
+  /** The steering queue; other code may offer to it. */
+  readonly steering: Queue.Enqueue<AgentMessage>
+  /** The follow-up queue; other code may offer to it. */
+  readonly followUps: Queue.Enqueue<AgentMessage>
+  /** What the next drain would take: steering messages, or else follow-ups. */
+  readonly peek: Effect.Effect<ReadonlyArray<AgentMessage>>
+  /** Everything that waits in the queues, oldest first. */
+  readonly queued: Effect.Effect<{
+    readonly steering: ReadonlyArray<AgentMessage>
+    readonly followUps: ReadonlyArray<AgentMessage>
+  }>
+  /** Empties the steering queue and gives what was in it. */
+  readonly clearSteering: Effect.Effect<ReadonlyArray<AgentMessage>>
+  /** Empties the follow-up queue and gives what was in it. */
+  readonly clearFollowUps: Effect.Effect<ReadonlyArray<AgentMessage>>
+  /** Empties both queues and gives what was in them, steering messages first. */
+  readonly clearQueues: Effect.Effect<ReadonlyArray<AgentMessage>>
+  readonly setSteeringMode: (mode: QueueMode) => Effect.Effect<void>
+  readonly setFollowUpMode: (mode: QueueMode) => Effect.Effect<void>
+  /**
+   * Stops the run: what works is interrupted, every call is answered, and the effect ends when the run is settled. From
+   * inside the run it returns at once. Does nothing when idle.
+   */
+  readonly abort: Effect.Effect<void>
+  /** Waits until no run is under way. Fails inside a run, which would wait for itself. */
+  readonly awaitIdle: Effect.Effect<void, AgentBusy>
+  /** Clears the conversation and both queues; system prompt and tools stay. */
+  readonly reset: Effect.Effect<void, AgentBusy>
+  /** Replaces the tools; the model is told before the next request. */
+  readonly setTools: <const T extends ReadonlyArray<Any>>(
+    tools: T
+  ) => Effect.Effect<void, AgentConfigError, Services<T[number]>>
+  readonly setModel: (model: Model) => Effect.Effect<void>
+  readonly setThinkingLevel: (level: ThinkingLevel) => Effect.Effect<void>
+  readonly setToolExecution: (mode: ExecutionMode) => Effect.Effect<void>
+  /** Counts from the next run. */
+  readonly setSessionId: (sessionId: string | undefined) => Effect.Effect<void>
+  /** Replaces the transcript. */
+  readonly setMessages: (messages: ReadonlyArray<AgentMessage>) => Effect.Effect<void, AgentBusy | AgentConfigError>
+  /** Adds to the transcript without running. */
+  readonly appendMessages: (messages: ReadonlyArray<AgentMessage>) => Effect.Effect<void, AgentBusy | AgentConfigError>
+  /** The transcript; the list is a copy that never changes. */
+  readonly messages: Effect.Effect<ReadonlyArray<AgentMessage>>
+  readonly state: Effect.Effect<AgentState>
+  /**
+   * Adds a listener and gives the effect that removes it. Listeners are told one event at a time, in the order of
+   * subscription, and awaited; the agent's state already includes the event. One that fails is logged and costs nothing
+   * else.
+   */
+  readonly subscribe: <E, R>(listener: Listener<E, R>) => Effect.Effect<Effect.Effect<void>, never, R>
+}
+
+/**
+ * How a prompt is taken.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface PromptOptions {
+  readonly images?: ReadonlyArray<ImageContent> | undefined
+  /** Queue the prompt when a run is under way, instead of failing with `AgentBusy`. */
+  readonly whileRunning?: "steer" | "followUp" | undefined
+}
+
+/**
+ * A function that is told of every event.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Listener<E = never, R = never> = (event: AgentEvent) => Effect.Effect<unknown, E, R> | void
+
+/**
+ * The service key of an agent that a whole program shares; see {@link layer}.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export class Agent extends Context.Service<Agent, AgentService>()("effect-pi/Agent") {}
+
+/**
+ * Makes an agent that lives as long as the scope.
+ *
+ * **Details**
+ *
+ * Hooks and the conversion are read from the context here, and so are the services of the tools. Making one per session
+ * is cheap.
+ *
+ * **Example** (A question)
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-pi"
+ *
+ * const program = Effect.gen(function*() {
+ *   const agent = yield* Agent.make({ systemPrompt: "Be brief." })
+ *   const run = yield* agent.prompt("What is an agent?")
+ *   return run.outcome._tag
+ * })
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = <const T extends ReadonlyArray<Any> = readonly []>(
+  options: Options<T> = {}
+): Effect.Effect<AgentService, AgentConfigError, Scope.Scope | StreamFn | Services<T[number]>> => makeHost(options)
+
+/**
+ * A single agent as a service.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = <const T extends ReadonlyArray<Any> = readonly []>(
+  options: Options<T> = {}
+): Layer.Layer<Agent, AgentConfigError, StreamFn | Exclude<Services<T[number]>, Scope.Scope>> =>
+  Layer.effect(Agent, make(options))
+
+/**
+ * The events of one prompt as a stream, up to `agent_end`.
+ *
+ * **Details**
+ *
+ * Nothing is lost: the run waits when the consumer is slow. Ending the stream early aborts the run, as when the client of
+ * a server-sent event stream goes away.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const stream = (
+  agent: AgentService,
+  input: string | AgentMessage | ReadonlyArray<AgentMessage>,
+  options?: Omit<PromptOptions, "whileRunning">
+): Stream.Stream<AgentEvent, AgentBusy | InvalidPrompt> =>
+  eventStream((emit) =>
+    Effect.acquireUseRelease(
+      agent.subscribe(emit),
+      () => agent.prompt(input, options),
+      (unsubscribe) => unsubscribe
+    )
+  )
+
+/**
+ * A listener for the text of responses, as it comes.
+ *
+ * **Example** (Printing a response)
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { Agent } from "effect-pi"
+ *
+ * const print = Agent.onText((delta) => Effect.sync(() => process.stdout.write(delta)))
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const onText = <E = never, R = never>(
+  f: (delta: string) => Effect.Effect<unknown, E, R> | void
+): Listener<E, R> =>
+(event) => {
+  if (event.type !== "message_update" || event.assistantMessageEvent.type !== "text_delta") return
+  return f(event.assistantMessageEvent.delta)
+}

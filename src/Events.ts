@@ -1,0 +1,94 @@
+/**
+ * What a run tells its listeners, in the vocabulary of pi: `agent_start`, then for every turn `turn_start`, messages and
+ * tool executions, `turn_end`, and `agent_end` once and last.
+ *
+ * ```text
+ * agent_start
+ *   turn_start
+ *     message_start … message_end            prompts and queued messages
+ *     message_start message_update* message_end   the assistant's response
+ *     tool_execution_start tool_execution_update* tool_execution_end   for every call
+ *     message_start message_end              the tool results, in call order
+ *   turn_end
+ * agent_end
+ * ```
+ *
+ * Whatever happens, every start has its end.
+ *
+ * @since 0.1.0
+ */
+import type { RunOutcome } from "./Errors.ts"
+import type { AgentMessage, AssistantMessage, JsonObject, ToolCall, ToolResultMessage } from "./Messages.ts"
+import type { ToolResult } from "./Tools.ts"
+
+/**
+ * What happened inside an assistant message that is being streamed; source: pi-ai's `AssistantMessageEvent`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type AssistantMessageEvent =
+  | { readonly type: "text_start" | "thinking_start" | "toolcall_start"; readonly contentIndex: number }
+  | {
+    readonly type: "text_delta" | "thinking_delta" | "toolcall_delta"
+    readonly contentIndex: number
+    readonly delta: string
+  }
+  | { readonly type: "text_end" | "thinking_end"; readonly contentIndex: number; readonly content: string }
+  | { readonly type: "toolcall_end"; readonly contentIndex: number; readonly toolCall: ToolCall }
+
+/**
+ * An event of a run. The messages it carries never change after it was handed out.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type AgentEvent =
+  | { readonly type: "agent_start" }
+  | {
+    readonly type: "agent_end"
+    /** All messages the run added, prompts included. */
+    readonly messages: ReadonlyArray<AgentMessage>
+    readonly outcome: RunOutcome
+  }
+  | { readonly type: "turn_start" }
+  | {
+    readonly type: "turn_end"
+    readonly message: AssistantMessage
+    readonly toolResults: ReadonlyArray<ToolResultMessage>
+  }
+  | { readonly type: "message_start"; readonly message: AgentMessage }
+  | {
+    readonly type: "message_update"
+    readonly message: AssistantMessage
+    readonly assistantMessageEvent: AssistantMessageEvent
+  }
+  | { readonly type: "message_end"; readonly message: AgentMessage }
+  | {
+    readonly type: "tool_execution_start"
+    readonly toolCallId: string
+    readonly toolName: string
+    readonly args: JsonObject
+  }
+  | {
+    readonly type: "tool_execution_update"
+    readonly toolCallId: string
+    readonly toolName: string
+    readonly args: JsonObject
+    readonly partialResult: ToolResult
+  }
+  | {
+    readonly type: "tool_execution_end"
+    readonly toolCallId: string
+    readonly toolName: string
+    readonly result: ToolResult
+    readonly isError: boolean
+  }
+
+/**
+ * The `type` of an event.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type AgentEventType = AgentEvent["type"]

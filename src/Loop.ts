@@ -1,0 +1,380 @@
+/**
+ * The double loop, free of host state: ask the model, run the tools it asks for, feed the results back; the inner loop
+ * goes on while there are results or steering messages to hand over, the outer one while there are follow-ups.
+ *
+ * `run` and `continue_` give the run's result and tell an `emit` function what happens; `stream` gives the events. Both
+ * leave the given context as it is. An agent (`Agent.make`) adds a transcript, queues and listeners.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Queue from "effect/Queue"
+import * as Result from "effect/Result"
+import type * as Stream from "effect/Stream"
+import { CannotContinue, HookError, type RunError, RunOutcome } from "./Errors.ts"
+import type { AgentEvent } from "./Events.ts"
+import type { FinishedTurn, RequestUpdate, TurnDecision } from "./Hooks.ts"
+import { admit } from "./internal/admit.ts"
+import { openBatch, runBatch } from "./internal/batch.ts"
+import { Emitter, type Pending, subscriber } from "./internal/emitter.ts"
+import { eventStream } from "./internal/eventStream.ts"
+import { join, start } from "./internal/lifecycle.ts"
+import { readConfig, readSettings, type RunOptions } from "./internal/options.ts"
+import { ask, naming, respond } from "./internal/response.ts"
+import { Run } from "./internal/run.ts"
+import { makeToolSet } from "./internal/toolSet.ts"
+import { declareTools, Transcript } from "./internal/transcript.ts"
+import { type AgentMessage, type AssistantMessage, toolCalls } from "./Messages.ts"
+import { MessageQueue } from "./Queues.ts"
+import type { RunResult } from "./RunResult.ts"
+import type { StreamFn } from "./StreamFn.ts"
+import type { Any, Services } from "./Tools.ts"
+
+// -----------------------------------------------------------------------------
+// The loop
+// -----------------------------------------------------------------------------
+
+/** How a run begins: with prompts, or from the context as it is, after answers to calls it left open. */
+export type Beginning =
+  | { readonly _tag: "Prompts"; readonly prompts: ReadonlyArray<AgentMessage>; readonly fromSteering: boolean }
+  | { readonly _tag: "Continue"; readonly results: ReadonlyArray<AgentMessage> }
+
+const agentStart: AgentEvent = { type: "agent_start" }
+const turnStart: AgentEvent = { type: "turn_start" }
+
+/**
+ * The double loop. It ends with an outcome, with the error that ended the run, or interrupted by an abort; what is open
+ * then is closed by whoever runs it (`internal/closing.ts`).
+ *
+ * What `run.emit` and `run.record` return is yielded when there is any: it is what listeners have left to do, or, after
+ * an abort, the interruption.
+ */
+export const doubleLoop = Effect.fnUntraced(function*(run: Run, beginning: Beginning): Effect.fn.Return<
+  RunOutcome,
+  RunError
+> {
+  const { followUps, hooks, steering } = run.config
+  let pending: Pending
+  let prepared: ReadonlyArray<AgentMessage> = noMessages
+  let stopReason: AssistantMessage["stopReason"] = "stop"
+  let firstTurn = true
+  let terminated = false
+  let oneMoreRequest = false
+
+  run.prompts = promptsOf(run, beginning)
+  if ((pending = run.emit(agentStart)) !== undefined) yield* pending
+  if ((pending = run.emit(turnStart)) !== undefined) yield* pending
+  for (let prompt = nextPrompt(run); prompt !== undefined; prompt = nextPrompt(run)) {
+    if ((pending = run.record(prompt)) !== undefined) yield* pending
+  }
+  if (beginning._tag === "Continue" || !beginning.fromSteering) hold(run, steering)
+
+  do {
+    let toolResults = true
+    while (toolResults || run.held !== undefined) {
+      if (firstTurn) firstTurn = false
+      else {
+        if (hooks.prepareNextTurn.length > 0) prepared = yield* prepareNextTurn(run)
+        if (run.held === undefined) hold(run, steering)
+        if ((pending = run.emit(turnStart)) !== undefined) yield* pending
+      }
+      if (needsInjection(run, prepared)) yield* inject(run, prepared)
+      if (hooks.prepareRequest.length > 0) yield* prepareRequest(run)
+
+      const { model, thinkingLevel, toolExecution, tools } = run.settings
+      const message = yield* respond(run, model, thinkingLevel)
+      stopReason = message.stopReason
+      const calls = toolCalls(message)
+      terminated = calls.length > 0 && (yield* runBatch(run, openBatch(run, message, calls, tools, toolExecution)))
+      toolResults = calls.length > 0 && !terminated
+
+      const decision = hooks.finishTurn.length > 0 ? yield* finishTurn(run, message) : undefined
+      if (hooks.prepareNextTurn.length > 0) run.lastTurn = run.finishedTurn(message)
+      if ((pending = run.emit({ type: "turn_end", message, toolResults: run.turnResults })) !== undefined) {
+        yield* pending
+      }
+      if (decision === "end") return RunOutcome.Completed({ by: "FinishTurn", stopReason })
+
+      hold(run, steering)
+      oneMoreRequest = decision === "continue" && !toolResults && run.held === undefined
+    }
+    hold(run, followUps)
+  } while (run.held !== undefined || oneMoreRequest)
+  return RunOutcome.Completed({ by: terminated ? "Terminate" : "Stop", stopReason })
+})
+
+const noMessages: ReadonlyArray<AgentMessage> = []
+
+/** The prompts, with the declaration of tools the model does not know of. A continued run declares before its request. */
+const promptsOf = (run: Run, beginning: Beginning): ReadonlyArray<AgentMessage> => {
+  const now = run.now()
+  if (beginning._tag === "Continue") return beginning.results.map((message) => admit(message, now))
+  const prompts = beginning.prompts.map((message) => admit(message, now))
+  return declareTools(run.context, run.settings.tools.declarations, prompts, now).messages
+}
+
+const nextPrompt = (run: Run): AgentMessage | undefined => {
+  const [prompt, ...rest] = run.prompts
+  run.prompts = rest
+  return prompt
+}
+
+/** Takes the next batch of a queue into the run; what is not emitted by the run's end goes back to its front. */
+const hold = (run: Run, queue: MessageQueue | undefined): void => {
+  if (queue === undefined || run.held !== undefined) return
+  const messages = queue.take()
+  if (messages.length > 0) run.held = { queue, messages }
+}
+
+const needsInjection = (run: Run, prepared: ReadonlyArray<AgentMessage>): boolean =>
+  prepared.length > 0 || run.held !== undefined || !run.context.declares(run.settings.tools.declarations)
+
+/** Records what stands before the next request: a declaration of tools, prepared messages, queued messages. */
+const inject = Effect.fnUntraced(function*(run: Run, prepared: ReadonlyArray<AgentMessage>) {
+  const now = run.now()
+  const { held } = run
+  const admitted = [...prepared, ...(held?.messages ?? noMessages)].map((message) => admit(message, now))
+  const { inserted, messages } = declareTools(run.context, run.settings.tools.declarations, admitted, now)
+  const queuedFrom = prepared.length + (inserted >= 0 ? 1 : 0)
+  for (const [index, message] of messages.entries()) {
+    if (held !== undefined && index >= queuedFrom) held.messages = held.messages.slice(1)
+    const pending = run.record(message)
+    if (pending !== undefined) yield* pending
+  }
+  run.held = undefined
+})
+
+/** Applies what a hook answered, for the rest of the run. */
+const update = (
+  run: Run,
+  hook: "prepareNextTurn" | "prepareRequest",
+  { context, model, thinkingLevel }: RequestUpdate,
+  services: Context.Context<never>
+): Effect.Effect<void, HookError> => {
+  const tools = context?.tools === undefined ? undefined : makeToolSet(context.tools, services)
+  if (tools !== undefined && Result.isFailure(tools)) {
+    return Effect.fail(new HookError({ hook, message: tools.failure.message, cause: tools.failure }))
+  }
+  if (context !== undefined) run.replaceContext(context, tools?.success)
+  if (model !== undefined) run.settings.model = model
+  if (thinkingLevel !== undefined) run.settings.thinkingLevel = thinkingLevel
+  return Effect.void
+}
+
+const prepareNextTurn = Effect.fnUntraced(function*(run: Run) {
+  let messages = noMessages
+  const lastTurn = run.lastTurn!
+  for (const { run: hook, services } of run.config.hooks.prepareNextTurn) {
+    const turn: FinishedTurn = { ...lastTurn, context: run.hookContext() }
+    const answer = yield* naming(run, "prepareNextTurn")(ask(() => hook(turn)))
+    if (run.aborting) yield* Effect.interrupt
+    if (answer === undefined) continue
+    yield* update(run, "prepareNextTurn", answer, services)
+    if (answer.messages !== undefined) messages = [...messages, ...answer.messages]
+  }
+  return messages
+})
+
+/** Replaced tools are declared at once, so that the request that can use them knows them. */
+const prepareRequest = Effect.fnUntraced(function*(run: Run) {
+  for (const { run: hook, services } of run.config.hooks.prepareRequest) {
+    const { model, thinkingLevel } = run.settings
+    const request = { context: run.hookContext(), model, thinkingLevel }
+    const answer = yield* naming(run, "prepareRequest")(ask(() => hook(request)))
+    if (run.aborting) yield* Effect.interrupt
+    if (answer !== undefined) yield* update(run, "prepareRequest", answer, services)
+  }
+  if (needsInjection(run, noMessages)) yield* inject(run, noMessages)
+})
+
+/** Every hook is asked; `end` beats `continue`. */
+const finishTurn = Effect.fnUntraced(function*(run: Run, message: AssistantMessage) {
+  run.turnFinished = true
+  let decision: TurnDecision | undefined
+  for (const hook of run.config.hooks.finishTurn) {
+    const turn = run.finishedTurn(message)
+    const answer = yield* naming(run, "finishTurn")(ask(() => hook(turn)))
+    if (run.aborting) yield* Effect.interrupt
+    if (answer !== undefined && decision !== "end") decision = answer
+  }
+  return decision
+})
+
+// -----------------------------------------------------------------------------
+// The loop alone
+// -----------------------------------------------------------------------------
+
+/**
+ * What a loop starts from. The lists are copied; nothing in them is changed.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface LoopContext<T extends ReadonlyArray<Any> = ReadonlyArray<Any>> {
+  readonly messages: ReadonlyArray<AgentMessage>
+  readonly tools: T
+}
+
+/**
+ * How a loop works.
+ *
+ * - `emit`: told of every event, in order, and awaited; its failures are logged
+ * - `steering`, `followUps`: queues the loop reads; a `Queue` is drained one message at a time
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface LoopOptions<E = never, R = never> extends RunOptions {
+  readonly emit?: ((event: AgentEvent) => Effect.Effect<unknown, E, R> | void) | undefined
+  readonly steering?: MessageQueue | Queue.Queue<AgentMessage> | undefined
+  readonly followUps?: MessageQueue | Queue.Queue<AgentMessage> | undefined
+}
+
+const asMessageQueue = (queue: MessageQueue | Queue.Queue<AgentMessage> | undefined): MessageQueue | undefined =>
+  queue === undefined || queue instanceof MessageQueue ? queue : new MessageQueue(queue, "one-at-a-time")
+
+const invalidContext = (error: { readonly message: string }): CannotContinue =>
+  new CannotContinue({ reason: "InvalidContext", message: error.message })
+
+const makeRun = Effect.fnUntraced(function*<R>(
+  context: LoopContext,
+  options: LoopOptions<unknown, R>
+): Effect.fn.Return<Run, CannotContinue, StreamFn | R> {
+  const services = yield* Effect.context<StreamFn | R>()
+  const config = yield* Effect.fromResult(Result.mapError(readConfig(options, services), invalidContext))
+  const settings = yield* Effect.fromResult(
+    Result.mapError(readSettings(options, context.tools, services), invalidContext)
+  )
+  const { emit } = options
+  const list = emit === undefined ? [] : [subscriber(emit, (effect) => Effect.provideContext(effect, services))]
+  return new Run({
+    config: {
+      ...config,
+      sessionId: options.sessionId,
+      steering: asMessageQueue(options.steering),
+      followUps: asMessageQueue(options.followUps)
+    },
+    settings,
+    transcript: new Transcript(context.messages),
+    clock: yield* Clock.Clock,
+    emitter: (reduce) => new Emitter({ list }, reduce),
+    settle: () => Effect.void
+  })
+})
+
+const runFrom = <R>(
+  beginning: Beginning,
+  context: LoopContext,
+  options: LoopOptions<unknown, R>
+): Effect.Effect<RunResult, CannotContinue, StreamFn | R> =>
+  Effect.flatMap(makeRun(context, options), (run) => Effect.andThen(start(run, doubleLoop(run, beginning)), join(run)))
+
+/**
+ * Runs the loop on a context to which the prompts are added, and gives the outcome and what was added.
+ *
+ * **When to use**
+ *
+ * Use it where something else keeps the conversation: a durable executor, another queue, a test. `Agent.make` is the
+ * usual way.
+ *
+ * **Gotchas**
+ *
+ * Interrupting it ends the run like an abort: every call is answered and `agent_end` is emitted before the interruption
+ * goes on. Fails with `CannotContinue` when tools or options cannot be used. Source: pi's `runAgentLoop`.
+ *
+ * **Example** (One question)
+ *
+ * ```ts
+ * import { Loop, Messages } from "effect-pi"
+ *
+ * const answer = Loop.run([Messages.user("hi")], { messages: [], tools: [] })
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const run = <const T extends ReadonlyArray<Any>, E = never, R = never>(
+  prompts: ReadonlyArray<AgentMessage>,
+  context: LoopContext<T>,
+  options: LoopOptions<E, R> = {}
+): Effect.Effect<RunResult, CannotContinue, StreamFn | R | Services<T[number]>> =>
+  runFrom({ _tag: "Prompts", prompts, fromSteering: false }, context, options)
+
+const checkContinue = (messages: ReadonlyArray<AgentMessage>): Effect.Effect<void, CannotContinue> => {
+  const last = messages.at(-1)
+  if (last === undefined || messages.every((message) => message.role === "system")) {
+    return Effect.fail(
+      new CannotContinue({ reason: "EmptyTranscript", message: "Cannot continue: no messages in context" })
+    )
+  }
+  return last.role === "assistant"
+    ? Effect.fail(
+      new CannotContinue({ reason: "AssistantTail", message: "Cannot continue from message role: assistant" })
+    )
+    : Effect.void
+}
+
+/**
+ * Runs the loop on a context as it is, without adding a prompt.
+ *
+ * **Gotchas**
+ *
+ * Fails with `CannotContinue` when the context is empty, holds only system messages, or ends in an assistant message.
+ * Source: pi's `runAgentLoopContinue`.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const continue_ = <const T extends ReadonlyArray<Any>, E = never, R = never>(
+  context: LoopContext<T>,
+  options: LoopOptions<E, R> = {}
+): Effect.Effect<RunResult, CannotContinue, StreamFn | R | Services<T[number]>> =>
+  Effect.andThen(checkContinue(context.messages), runFrom({ _tag: "Continue", results: noMessages }, context, options))
+
+export {
+  /**
+   * {@link continue_} under the name it has in pi.
+   *
+   * @category constructors
+   * @since 0.1.0
+   */
+  continue_ as continue
+}
+
+/**
+ * The events of a run as a stream.
+ *
+ * **Details**
+ *
+ * Nothing is lost: the run waits when the consumer is slow. Ending the stream early aborts the run.
+ *
+ * **Example** (Printing what happens)
+ *
+ * ```ts
+ * import { Console, Stream } from "effect"
+ * import { Loop, Messages } from "effect-pi"
+ *
+ * const program = Loop.stream([Messages.user("hi")], { messages: [], tools: [] }).pipe(
+ *   Stream.runForEach((event) => Console.log(event.type))
+ * )
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const stream = <const T extends ReadonlyArray<Any>, E = never, R = never>(
+  prompts: ReadonlyArray<AgentMessage>,
+  context: LoopContext<T>,
+  options: LoopOptions<E, R> = {}
+): Stream.Stream<AgentEvent, CannotContinue, StreamFn | R | Services<T[number]>> =>
+  eventStream((emit) =>
+    run(prompts, context, {
+      ...options,
+      emit: (event) => {
+        const answer = options.emit?.(event)
+        return answer === undefined ? emit(event) : Effect.andThen(answer, () => emit(event) ?? Effect.void)
+      }
+    })
+  )

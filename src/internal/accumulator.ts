@@ -1,0 +1,268 @@
+/**
+ * Builds the assistant message of one response from the events of its stream. Plain state and plain functions: the loop
+ * decides what to emit.
+ *
+ * Blocks are immutable and replaced when they grow, so a snapshot is a new message over a copy of the block list and never
+ * changes afterwards. Text grows by concatenation, which engines keep as ropes: a response costs linear time in total.
+ */
+import { ModelError } from "../Errors.ts"
+import type { AssistantMessageEvent } from "../Events.ts"
+import type {
+  AssistantMessage,
+  StopReason,
+  TextContent,
+  ThinkingContent,
+  ThinkingLevel,
+  ToolCall,
+  Usage
+} from "../Messages.ts"
+import { emptyUsage } from "../Messages.ts"
+import type { Model, ResponseInfo, StreamEnd, StreamEvent } from "../StreamFn.ts"
+import { readArguments } from "./callArguments.ts"
+import { wellFormed } from "./json.ts"
+
+type Block = TextContent | ThinkingContent | ToolCall
+
+/** What an event means for the loop: nothing to tell, the message's start, an update, or its end. */
+export type Step = undefined | "start" | "end" | AssistantMessageEvent
+
+export class Accumulator {
+  /** The message was announced with `message_start`. */
+  announced = false
+  /** The error of a stream that failed or broke the protocol, or that an `error` event carried. */
+  error: ModelError | undefined
+  readonly #model: Model
+  readonly #timestamp: number
+  #blocks: Array<Block> = []
+  readonly #open: Array<boolean> = []
+  readonly #ids = new Set<string>()
+  #info: ResponseInfo = {}
+  #usage: Usage = emptyUsage
+  #end: { readonly stopReason: StopReason; readonly errorMessage: string | undefined } | undefined
+
+  constructor(model: Model, timestamp: number) {
+    this.#model = model
+    this.#timestamp = timestamp
+  }
+
+  /** Takes the next event of the stream. After `end` no event must be given any more. */
+  add(event: StreamEvent): Step {
+    switch (event.type) {
+      case "text_delta":
+      case "thinking_delta":
+      case "toolcall_delta":
+        return this.#delta(event.type, event.contentIndex, event.delta)
+      case "start":
+        if (this.announced) return this.#violation("a second `start`")
+        this.#learn(event)
+        this.announced = true
+        return "start"
+      case "text_start":
+        return this.#openBlock(event.type, event.contentIndex, { type: "text", text: "" })
+      case "thinking_start":
+        return this.#openBlock(event.type, event.contentIndex, { type: "thinking", thinking: "" })
+      case "toolcall_start":
+        return this.#openBlock(event.type, event.contentIndex, {
+          type: "toolCall",
+          id: this.#freshId(event.id),
+          name: event.name,
+          arguments: {},
+          argumentsText: "",
+          ...(event.namespace === undefined ? undefined : { namespace: event.namespace })
+        })
+      case "text_end":
+      case "thinking_end":
+      case "toolcall_end":
+        return this.#closeBlock(event)
+      case "done":
+      case "error":
+        return this.#finish(event)
+      default:
+        return this.#violation(`an event of unknown type ${JSON.stringify((event as { type?: unknown }).type)}`)
+    }
+  }
+
+  /** Ends the message with an error of the stream, keeping what had arrived. */
+  fail(error: ModelError): void {
+    this.error = error
+    this.#end = { stopReason: "error", errorMessage: error.message }
+  }
+
+  /** Ends the message with a stop reason the stream did not give, keeping what had arrived. */
+  stop(stopReason: "error" | "aborted", errorMessage: string): void {
+    this.#end = { stopReason, errorMessage }
+  }
+
+  /** An immutable snapshot of the message while it is being streamed. */
+  snapshot(): AssistantMessage {
+    return {
+      role: "assistant",
+      content: this.#blocks.slice(),
+      api: this.#model.api ?? "unknown",
+      provider: this.#model.provider ?? "unknown",
+      model: this.#model.id,
+      ...this.#details(),
+      usage: this.#usage,
+      stopReason: "pending",
+      timestamp: this.#timestamp
+    }
+  }
+
+  /** The finished message. `thinkingLevel` is the level that was asked for. */
+  message(thinkingLevel: ThinkingLevel): AssistantMessage {
+    const { errorMessage, stopReason } = this.#end!
+    for (let index = 0; index < this.#open.length; index++) {
+      // Arguments of a response that broke off are kept as they came; they never run.
+      if (this.#open[index]) {
+        this.#blocks[index] = finishBlock(
+          this.#blocks[index]!,
+          this.error === undefined && stopReason !== "error" && stopReason !== "aborted"
+        )
+      }
+    }
+    return {
+      role: "assistant",
+      content: this.#blocks.slice(),
+      api: this.#model.api ?? "unknown",
+      provider: this.#model.provider ?? "unknown",
+      model: this.#model.id,
+      ...this.#details(),
+      thinkingLevel,
+      usage: this.#usage,
+      stopReason,
+      ...(errorMessage === undefined ? undefined : { errorMessage: wellFormed(errorMessage) }),
+      timestamp: this.#timestamp
+    }
+  }
+
+  #details(): Omit<ResponseInfo, "usage"> | undefined {
+    return this.#info === noInfo ? undefined : this.#info
+  }
+
+  #learn(info: ResponseInfo): void {
+    const { providerThinkingLevel, rawStopReason, responseId, responseModel, usage } = info
+    if (usage !== undefined) this.#usage = usage
+    if (responseId ?? responseModel ?? rawStopReason ?? providerThinkingLevel) {
+      this.#info = {
+        ...this.#info,
+        ...(responseId === undefined ? undefined : { responseId }),
+        ...(responseModel === undefined ? undefined : { responseModel }),
+        ...(rawStopReason === undefined ? undefined : { rawStopReason }),
+        ...(providerThinkingLevel === undefined ? undefined : { providerThinkingLevel })
+      }
+    }
+  }
+
+  #openBlock(type: "text_start" | "thinking_start" | "toolcall_start", index: number, block: Block): Step {
+    if (index !== this.#blocks.length) {
+      return this.#violation(`\`${type}\` for block ${index}, where block ${this.#blocks.length} comes next`)
+    }
+    this.#blocks.push(block)
+    this.#open.push(true)
+    return this.announced ? { type, contentIndex: index } : undefined
+  }
+
+  #delta(type: "text_delta" | "thinking_delta" | "toolcall_delta", index: number, delta: string): Step {
+    const block = this.#open[index] === true ? this.#blocks[index]! : undefined
+    if (block?.type === "text" && type === "text_delta") {
+      this.#blocks[index] = { type: "text", text: block.text + delta }
+    } else if (block?.type === "thinking" && type === "thinking_delta") {
+      this.#blocks[index] = { type: "thinking", thinking: block.thinking + delta }
+    } else if (block?.type === "toolCall" && type === "toolcall_delta") {
+      this.#blocks[index] = { ...block, argumentsText: block.argumentsText! + delta }
+    } else return this.#violation(`\`${type}\` for block ${index}, which is not open for it`)
+    return this.announced ? { type, contentIndex: index, delta } : undefined
+  }
+
+  #closeBlock(event: StreamEvent & { readonly type: "text_end" | "thinking_end" | "toolcall_end" }): Step {
+    const index = event.contentIndex
+    const block = this.#open[index] === true ? this.#blocks[index]! : undefined
+    if (block?.type === "text" && event.type === "text_end") {
+      const { textSignature } = event
+      const text: TextContent = {
+        type: "text",
+        text: wellFormed(block.text),
+        ...(textSignature === undefined ? undefined : { textSignature })
+      }
+      return this.#closed(index, text, { type: "text_end", contentIndex: index, content: text.text })
+    }
+    if (block?.type === "thinking" && event.type === "thinking_end") {
+      const { redacted, thinkingSignature } = event
+      const thinking: ThinkingContent = {
+        type: "thinking",
+        thinking: wellFormed(block.thinking),
+        ...(thinkingSignature === undefined ? undefined : { thinkingSignature }),
+        ...(redacted === undefined ? undefined : { redacted })
+      }
+      return this.#closed(index, thinking, { type: "thinking_end", contentIndex: index, content: thinking.thinking })
+    }
+    if (block?.type === "toolCall" && event.type === "toolcall_end") {
+      const { thoughtSignature } = event
+      const call = readArguments(
+        thoughtSignature === undefined ? block : { ...block, thoughtSignature },
+        event.arguments === undefined ? block.argumentsText! : event.arguments
+      )
+      return this.#closed(index, call, { type: "toolcall_end", contentIndex: index, toolCall: call })
+    }
+    return this.#violation(`\`${event.type}\` for block ${index}, which is not open for it`)
+  }
+
+  #closed(index: number, block: Block, update: AssistantMessageEvent): Step {
+    this.#open[index] = false
+    this.#blocks[index] = block
+    return this.announced ? update : undefined
+  }
+
+  #finish(event: StreamEnd): Step {
+    this.#learn(event)
+    if (event.content !== undefined) {
+      this.#ids.clear()
+      this.#open.length = 0
+      this.#blocks = event.content.map((block) =>
+        block.type === "toolCall"
+          ? readArguments({ ...block, id: this.#freshId(block.id) }, block.argumentsText ?? block.arguments)
+          : finishBlock(block, true)
+      )
+    }
+    this.error = event.error
+    const errorMessage = event.errorMessage ?? event.error?.message
+    this.#end = { stopReason: event.stopReason ?? (event.type === "done" ? "stop" : "error"), errorMessage }
+    return "end"
+  }
+
+  #violation(what: string): Step {
+    this.fail(
+      new ModelError({ reason: "ProtocolViolation", message: `The model's stream broke the protocol: ${what}` })
+    )
+    return "end"
+  }
+
+  /** Ids are unique within a message, so that every call gets its own result. */
+  #freshId(id: string): string {
+    const base = id === "" ? "call" : wellFormed(id)
+    let fresh = base
+    for (let n = 2; this.#ids.has(fresh); n++) fresh = `${base}_${n}`
+    this.#ids.add(fresh)
+    return fresh
+  }
+}
+
+const noInfo: ResponseInfo = {}
+
+const finishBlock = (block: Block, complete: boolean): Block => {
+  if (block.type === "text") {
+    const text = wellFormed(block.text)
+    return text === block.text ? block : { ...block, text }
+  }
+  if (block.type === "thinking") {
+    const thinking = wellFormed(block.thinking)
+    return thinking === block.thinking ? block : { ...block, thinking }
+  }
+  if (block.type !== "toolCall" || block.argumentsText === undefined) return block
+  return complete ? readArguments(block, block.argumentsText) : keepText(block, block.argumentsText)
+}
+
+const keepText = (call: ToolCall, text: string): ToolCall => {
+  const { argumentsText: _, ...rest } = call
+  return text === "" ? rest : { ...rest, argumentsText: wellFormed(text) }
+}

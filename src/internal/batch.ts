@@ -1,0 +1,309 @@
+/**
+ * The tool calls of one response (T2): gates in call order, execution one after the other or concurrently, ends in the
+ * order of completion, results in call order.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Result from "effect/Result"
+import type { AgentEvent } from "../Events.ts"
+import type { AssistantMessage, ToolCall, ToolResultMessage } from "../Messages.ts"
+import type { CallContext, ToolOutput } from "../Tools.ts"
+import type { Pending } from "./emitter.ts"
+import { show } from "./json.ts"
+import type { Run } from "./run.ts"
+import {
+  type Answered,
+  type CallScope,
+  errorResult,
+  execute,
+  finalize,
+  prepare,
+  type Ready,
+  runNested,
+  settle
+} from "./toolCall.ts"
+import { readOutput } from "./toolOutput.ts"
+import type { ToolSet } from "./toolSet.ts"
+
+/** One call and how far it is. */
+export interface Call {
+  readonly toolCall: ToolCall
+  state: "waiting" | "started" | "running" | "ended"
+  ready: Ready | undefined
+  final: Answered | undefined
+  /** Deliveries of progress that its end waits for. */
+  updates: Array<Fiber.Fiber<void>> | undefined
+}
+
+/** The calls of one response. */
+export interface Batch {
+  readonly scope: CallScope
+  readonly calls: ReadonlyArray<Call>
+  readonly sequential: boolean
+  /** How many messages the context held when the batch began. */
+  readonly contextLength: number
+}
+
+const abortedText = "Operation aborted"
+
+const aborted = errorResult(abortedText)
+
+const leftBehind = errorResult(
+  `${abortedText}. The tool did not stop within the grace period; it may still be running, so its outcome is unknown.`
+)
+
+const truncated = (call: ToolCall): Answered =>
+  errorResult(
+    `Tool call "${call.name}" was not executed: the response hit the output token limit, so its arguments may be truncated. Re-issue the tool call with complete arguments.`
+  )
+
+/** Opens the batch of a message; `tools` and `sequential` are those of the request that was answered. */
+export const openBatch = (
+  run: Run,
+  message: AssistantMessage,
+  toolCalls: ReadonlyArray<ToolCall>,
+  tools: ToolSet,
+  mode: "parallel" | "sequential"
+): Batch => {
+  const batch: Batch = {
+    scope: {
+      tools,
+      hooks: run.config.hooks,
+      assistantMessage: message,
+      get context() {
+        return run.hookContext()
+      }
+    },
+    calls: toolCalls.map((toolCall) => ({
+      toolCall,
+      state: "waiting",
+      ready: undefined,
+      final: undefined,
+      updates: undefined
+    })),
+    sequential: mode === "sequential" || message.stopReason === "length" ||
+      toolCalls.some((call) => tools.byName.get(call.name)?.executionMode === "sequential"),
+    contextLength: run.context.messages.length
+  }
+  return run.batch = batch
+}
+
+const started = ({ toolCall }: Call): AgentEvent => ({
+  type: "tool_execution_start",
+  toolCallId: toolCall.id,
+  toolName: toolCall.name,
+  args: toolCall.arguments
+})
+
+/** Ends the call and gives the event that says so. */
+const ended = (call: Call, final: Answered): AgentEvent => {
+  call.state = "ended"
+  call.final = final
+  return {
+    type: "tool_execution_end",
+    toolCallId: call.toolCall.id,
+    toolName: call.toolCall.name,
+    result: final.result,
+    isError: final.isError
+  }
+}
+
+const end = (run: Run, call: Call, final: Answered): Pending => run.emitter.emit(ended(call, final))
+
+const resultMessage = (run: Run, { final, toolCall }: Call): ToolResultMessage => {
+  const { content = [], details, usage } = final!.result
+  return {
+    role: "toolResult",
+    toolCallId: toolCall.id,
+    toolName: toolCall.name,
+    content,
+    // What a tool gave was checked to be JSON.
+    ...(details !== undefined && { details: details as NonNullable<ToolResultMessage["details"]> }),
+    ...(usage !== undefined && { usage }),
+    isError: final!.isError,
+    timestamp: run.now()
+  }
+}
+
+/** What a tool gets to know about its call. The methods are made when they are asked for: most tools never do. */
+class RunningCall implements CallContext {
+  readonly #run: Run
+  readonly #scope: CallScope
+  readonly #call: Call
+
+  constructor(run: Run, scope: CallScope, call: Call) {
+    this.#run = run
+    this.#scope = scope
+    this.#call = call
+  }
+
+  get toolCall(): ToolCall {
+    return this.#call.toolCall
+  }
+
+  get assistantMessage(): AssistantMessage {
+    return this.#scope.assistantMessage
+  }
+
+  get update(): (partial: ToolOutput) => Effect.Effect<void> {
+    return (partial) => Effect.suspend(() => progress(this.#run, this.#call, partial))
+  }
+
+  get runToolCall(): CallContext["runToolCall"] {
+    return (call, options) => runNested(this.#scope, call, this.update, options?.tools)
+  }
+}
+
+const progress = (run: Run, call: Call, partial: ToolOutput): Effect.Effect<void> => {
+  if (call.state !== "running") return Effect.void
+  const { id, name, arguments: args } = call.toolCall
+  const output = readOutput(name, partial)
+  if (Result.isFailure(output)) return Effect.logWarning(`Progress was ignored: ${output.failure}`)
+  const pending = run.emitter.emit({
+    type: "tool_execution_update",
+    toolCallId: id,
+    toolName: name,
+    args,
+    partialResult: output.success
+  })
+  if (pending === undefined) return Effect.void
+  return Effect.map(Effect.forkDetach(pending, { startImmediately: true, uninterruptible: true }), (fiber) => {
+    call.updates ??= []
+    call.updates.push(fiber)
+  })
+}
+
+/** The cause of a failed tool goes to the log; the model reads its message only. */
+const logCause = (call: Call, exit: Exit.Exit<unknown, unknown>): Pending => {
+  if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return undefined
+  const message = `Tool "${call.toolCall.name}" failed: ${show(Cause.squash(exit.cause))}`
+  return Cause.hasDies(exit.cause) ? Effect.logWarning(message, exit.cause) : Effect.logDebug(message, exit.cause)
+}
+
+const lateLog = (call: Call, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> =>
+  Effect.logWarning(
+    `Tool "${call.toolCall.name}" (call ${call.toolCall.id}) was left behind by an abort and ended now: ${
+      Exit.isSuccess(exit) ? "it succeeded" : show(Cause.squash(exit.cause))
+    }`
+  )
+
+/** From the tool's own end to the call's: progress delivered, hooks asked, end emitted. */
+const conclude = (run: Run, batch: Batch, call: Call, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> => {
+  if (call.state === "ended") return lateLog(call, exit)
+  call.state = "started"
+  const logged = logCause(call, exit)
+  const { hooks } = batch.scope
+  if (logged === undefined && call.updates === undefined && (hooks.afterToolCall.length === 0 || run.aborting)) {
+    return end(run, call, run.aborting ? aborted : settle(call.ready!.tool, exit)) ?? Effect.void
+  }
+  return concludeSlowly(run, batch, call, exit, logged)
+}
+
+const concludeSlowly = Effect.fnUntraced(
+  function*(run: Run, batch: Batch, call: Call, exit: Exit.Exit<unknown, unknown>, logged: Pending) {
+    if (logged !== undefined) yield* logged
+    if (call.updates !== undefined) yield* Fiber.awaitAll(call.updates)
+    let final = settle(call.ready!.tool, exit)
+    if (!run.aborting) {
+      const finalized = finalize(batch.scope, call.toolCall, call.ready!, final)
+      if (Effect.isEffect(finalized)) {
+        const hooked = yield* Effect.exit(Effect.interruptible(finalized))
+        final = Exit.isSuccess(hooked) ? hooked.value : errorResult("The afterToolCall hook was interrupted")
+      } else final = finalized
+    }
+    if (hasEnded(call)) return yield* lateLog(call, exit)
+    const pending = end(run, call, run.aborting ? aborted : final)
+    if (pending !== undefined) yield* pending
+  }
+)
+
+// While an effect was awaited, the end of a grace period may have answered the call.
+const hasEnded = (call: Call): boolean => call.state === "ended"
+
+const executeCall = (run: Run, batch: Batch, call: Call): Effect.Effect<void> => {
+  if (run.aborting) return Effect.void
+  call.state = "running"
+  const effect = execute(call.ready!, new RunningCall(run, batch.scope, call))
+  if (Exit.isExit(effect)) return conclude(run, batch, call, effect)
+  // The tool is interrupted, its end is not.
+  return Effect.uninterruptible(
+    Effect.flatMap(
+      Effect.exit(Effect.interruptible(Effect.provideContext(effect, batch.scope.tools.services))),
+      (exit) => conclude(run, batch, call, exit)
+    )
+  )
+}
+
+const gate = Effect.fnUntraced(function*(run: Run, batch: Batch, call: Call) {
+  call.state = "started"
+  let pending = run.emit(started(call))
+  if (pending !== undefined) yield* pending
+  const prepared = batch.scope.assistantMessage.stopReason === "length"
+    ? truncated(call.toolCall)
+    : prepare(batch.scope, call.toolCall)
+  let passed: Answered | Ready
+  if (Effect.isEffect(prepared)) {
+    const exit = yield* Effect.exit(prepared)
+    if (run.aborting) return yield* Effect.interrupt
+    passed = Exit.isSuccess(exit) ? exit.value : errorResult("The beforeToolCall hook was interrupted")
+  } else passed = prepared
+  if (passed._tag === "Ready") call.ready = passed
+  else if ((pending = end(run, call, passed)) !== undefined) yield* pending
+  if (run.aborting) yield* Effect.interrupt
+})
+
+/** Runs the calls of an open batch and records their results; whether all of them ask the run to stop. */
+export const runBatch = Effect.fnUntraced(function*(run: Run, batch: Batch) {
+  let pending: Pending
+  for (const call of batch.calls) {
+    yield* gate(run, batch, call)
+    if (!batch.sequential) continue
+    if (call.ready !== undefined) yield* executeCall(run, batch, call)
+    if ((pending = run.record(resultMessage(run, call))) !== undefined) yield* pending
+  }
+  if (!batch.sequential) {
+    const ready = batch.calls.filter((call) => call.ready !== undefined)
+    if (ready.length === 1) yield* executeCall(run, batch, ready[0]!)
+    else {
+      yield* Effect.forEach(ready, (call) => executeCall(run, batch, call), {
+        concurrency: run.config.toolConcurrency,
+        discard: true
+      })
+    }
+    for (const call of batch.calls) {
+      if (run.aborting) yield* Effect.interrupt
+      if ((pending = run.record(resultMessage(run, call))) !== undefined) yield* pending
+    }
+  }
+  run.batch = undefined
+  return batch.calls.every((call) => call.final?.result.terminate === true)
+})
+
+/** Answers what an abort left open: every call gets its end, every call gets its result (A2). */
+export const closeBatch = Effect.fnUntraced(
+  function*(run: Run, batch: Batch, emit: (event: AgentEvent) => Effect.Effect<void>) {
+    for (const [index, call] of batch.calls.entries()) {
+      if (call.state === "waiting") yield* emit(started(call))
+      if (call.state !== "ended") yield* emit(ended(call, call.state === "running" ? leftBehind : aborted))
+      if (batch.sequential) yield* closeResult(run, index, call, emit)
+    }
+    if (!batch.sequential) {
+      for (const [index, call] of batch.calls.entries()) yield* closeResult(run, index, call, emit)
+    }
+    run.batch = undefined
+  }
+)
+
+/** Results are recorded in call order, so their number tells which are missing. */
+const closeResult = (
+  run: Run,
+  index: number,
+  call: Call,
+  emit: (event: AgentEvent) => Effect.Effect<void>
+): Effect.Effect<void> => {
+  if (index < run.turnResults.length) return Effect.void
+  const message = resultMessage(run, call)
+  return Effect.andThen(emit({ type: "message_start", message }), emit({ type: "message_end", message }))
+}

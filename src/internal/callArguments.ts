@@ -1,0 +1,31 @@
+/**
+ * The arguments of a tool call as the model gave them. A call holds the JSON object it was given, or, when the model gave
+ * something else, an empty object and the original text beside it (`argumentsText`).
+ */
+import * as Result from "effect/Result"
+import type { JsonObject, ToolCall } from "../Messages.ts"
+import { encode, parse, show, wellFormed } from "./json.ts"
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** The call with its arguments, given as text or as a value. */
+export const readArguments = (call: ToolCall, given: unknown): ToolCall => {
+  const { argumentsText: _, ...rest } = call
+  if (typeof given === "string" && given.trim() === "") return { ...rest, arguments: {} }
+  const parsed = typeof given === "string" ? parse(given) : Result.succeed(given)
+  const encoded = Result.flatMap(parsed, encode)
+  if (Result.isSuccess(encoded) && isObject(encoded.success)) return { ...rest, arguments: encoded.success }
+  const text = typeof given === "string"
+    ? wellFormed(given)
+    : Result.isSuccess(encoded)
+    ? JSON.stringify(encoded.success)
+    : show(given)
+  return { ...rest, arguments: {}, argumentsText: text }
+}
+
+/** What the tool's gate decodes: the object, or the value the original text stands for; fails with the bad text. */
+export const givenArguments = (call: ToolCall): Result.Result<unknown, string> => {
+  if (call.argumentsText === undefined) return Result.succeed(call.arguments)
+  return Result.mapError(parse(call.argumentsText), () => call.argumentsText!)
+}

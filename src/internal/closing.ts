@@ -1,0 +1,124 @@
+/**
+ * The one way a run ends, whatever ended it: close the open message and turn, answer every call, report everything that
+ * was added, and emit `agent_end` once and last. What is open is read off the run's state, so the ending can be taken
+ * over in the middle: an abort does that when the grace period is over and something still does not stop (A4).
+ */
+import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import { type RunError, RunOutcome } from "../Errors.ts"
+import type { AgentEvent } from "../Events.ts"
+import { RunResult } from "../RunResult.ts"
+import { Accumulator } from "./accumulator.ts"
+import { closeBatch } from "./batch.ts"
+import { abortedResponse, ask } from "./response.ts"
+import type { Ending, Run } from "./run.ts"
+
+type Emit = (event: AgentEvent) => Effect.Effect<void>
+
+/** Whoever was replaced in the meantime stops here. */
+const stillOwner = (run: Run, owner: number): Effect.Effect<void> =>
+  Effect.suspend(() => run.owner === owner ? Effect.void : Effect.interrupt)
+
+const emitFor = (run: Run, owner: number): Emit => (event) =>
+  Effect.suspend(() => {
+    const pending = run.emitter.emit(event)
+    return pending === undefined ? Effect.void : Effect.andThen(pending, stillOwner(run, owner))
+  })
+
+/** Gives an unfinished response its end: the error's, or the abort's. */
+const closeResponse = Effect.fnUntraced(function*(run: Run, error: RunError | undefined, emit: Emit) {
+  const { model, thinkingLevel } = run.requested ?? run.settings
+  const announced = run.openMessage !== undefined
+  const response = run.response ?? new Accumulator(model, run.now())
+  run.response = response
+  if (error === undefined) response.stop("aborted", abortedResponse)
+  else response.stop("error", error.message)
+  const message = response.message(thinkingLevel)
+  run.told = error
+  if (!announced) yield* emit({ type: "message_start", message })
+  yield* emit({ type: "message_end", message })
+})
+
+/**
+ * Asks `finishTurn` about the open turn; the answer is ignored, the run is over. It runs in a fiber of its own, which the
+ * end of the grace period leaves behind.
+ */
+const finishOpenTurn = Effect.fnUntraced(function*(run: Run, owner: number) {
+  const message = run.turnMessage
+  if (run.turnFinished || message === undefined) return
+  run.turnFinished = true
+  for (const hook of run.config.hooks.finishTurn) {
+    const turn = run.finishedTurn(message)
+    const fiber = yield* Effect.forkDetach(ask(() => hook(turn)), { startImmediately: true })
+    run.finishing = fiber
+    const exit = yield* Fiber.await(fiber)
+    yield* stillOwner(run, owner)
+    run.finishing = undefined
+    if (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause)) {
+      yield* Effect.logWarning("The finishTurn hook failed while the run was ending", exit.cause)
+    }
+  }
+})
+
+const closeTurn = Effect.fnUntraced(function*(run: Run, emit: Emit, owner: number) {
+  yield* finishOpenTurn(run, owner)
+  yield* emit({ type: "turn_end", message: run.turnMessage!, toolResults: run.turnResults })
+})
+
+const closeOpen = Effect.fnUntraced(function*(run: Run, ending: Ending, owner: number) {
+  const emit = emitFor(run, owner)
+  const error = ending._tag === "Failed" ? ending.error : undefined
+  if (!run.started) yield* emit({ type: "agent_start" })
+  if (!run.turnOpen && run.prompts.length > 0) yield* emit({ type: "turn_start" })
+  if (run.openMessage !== undefined && run.response === undefined) {
+    yield* emit({ type: "message_end", message: run.openMessage })
+  }
+  while (run.prompts.length > 0) {
+    const message = run.prompts[0]!
+    run.prompts = run.prompts.slice(1)
+    yield* emit({ type: "message_start", message })
+    yield* emit({ type: "message_end", message })
+  }
+  if (run.turnOpen && run.turnMessage === undefined) yield* closeResponse(run, error, emit)
+  else if (run.batch !== undefined) yield* closeBatch(run, run.batch, emit)
+  if (run.turnOpen) yield* closeTurn(run, emit, owner)
+  if (run.told === error) return
+  // A failure that no message tells of yet stands in a turn of its own (H5).
+  yield* emit({ type: "turn_start" })
+  yield* closeResponse(run, error, emit)
+  yield* closeTurn(run, emit, owner)
+})
+
+const outcomeOf = (run: Run, ending: Ending): RunOutcome => {
+  if (ending._tag === "Failed") return RunOutcome.Failed({ error: ending.error })
+  return run.aborting || ending._tag === "Aborted" ? RunOutcome.Aborted() : ending.outcome
+}
+
+/** Ends the run. Runs uninterruptibly, in whatever fiber owns the run's end. */
+export const close = Effect.fnUntraced(function*(run: Run, ending: Ending, owner: number) {
+  run.ending = ending
+  if (run.held !== undefined) {
+    run.held.queue.putBack(run.held.messages)
+    run.held = undefined
+  }
+  if (!run.ended) {
+    if (ending._tag !== "Stopped") yield* closeOpen(run, ending, owner)
+    const outcome = outcomeOf(run, ending)
+    run.result = new RunResult(outcome, run.added)
+    yield* emitFor(run, owner)({ type: "agent_end", messages: run.added, outcome })
+  }
+  yield* run.settle(run.result!)
+  Deferred.doneUnsafe(run.done, Exit.succeed(run.result!))
+})
+
+/** Ends an aborted run in the place of its fiber, which does not stop: what still works is left behind. */
+export const takeOver = Effect.fnUntraced(function*(run: Run) {
+  const fork = Effect.runForkWith(yield* Effect.context<never>())
+  const owner = ++run.owner
+  run.finishing?.interruptUnsafe()
+  run.emitter.detach((effect) => void fork(effect))
+  yield* close(run, run.ending ?? { _tag: "Aborted" }, owner)
+})

@@ -1,0 +1,191 @@
+/**
+ * Delivers the events of a run: one at a time, in one order, to every subscriber, in subscription order.
+ *
+ * Nothing here is an effect while every subscriber answers at once: `emit` then returns `undefined`, which keeps events
+ * cheap. When a subscriber answers with an effect, `emit` returns the rest of the delivery for the caller to run.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as MutableList from "effect/MutableList"
+import * as Result from "effect/Result"
+import type { AgentEvent } from "../Events.ts"
+import { show } from "./json.ts"
+
+/** Work that is left to do; `undefined` when there is none. */
+export type Pending = Effect.Effect<void> | undefined
+
+/** One subscriber; `notify` never fails. */
+export interface Subscriber {
+  readonly notify: (event: AgentEvent) => Pending
+  /** A removed subscriber gets nothing more, not even of an event that is being delivered. */
+  active: boolean
+  /** Set once it was left behind: what it has not seen yet, while it works on an event. */
+  backlog: Array<AgentEvent> | undefined
+}
+
+const logFailure = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+  Cause.hasInterruptsOnly(cause)
+    ? Effect.void
+    : Effect.logError(`A listener failed: ${show(Cause.squash(cause))}`, cause)
+
+/**
+ * A subscriber from a listener: whatever the listener throws, fails or dies with is logged and costs nothing else.
+ */
+export const subscriber = <E, R>(
+  listener: (event: AgentEvent) => Effect.Effect<unknown, E, R> | void,
+  provide: (effect: Effect.Effect<void, never, R>) => Effect.Effect<void>
+): Subscriber => ({
+  active: true,
+  backlog: undefined,
+  notify: (event) => {
+    const answer = Result.try(() => listener(event))
+    if (Result.isFailure(answer)) return logFailure(Cause.die(answer.failure))
+    const effect = answer.success
+    if (effect === undefined || !Effect.isEffect(effect)) return undefined
+    return provide(Effect.matchCauseEffect(effect, { onFailure: logFailure, onSuccess: () => Effect.void }))
+  }
+})
+
+interface Waiting {
+  readonly event: AgentEvent
+  readonly resume: (effect: Effect.Effect<void>) => void
+}
+
+/** Who is subscribed; replaced on every change, so that an event goes to those who were there when it was emitted. */
+export interface Subscribers {
+  list: ReadonlyArray<Subscriber>
+}
+
+/** The delivery of one run's events. */
+export class Emitter {
+  readonly #subscribers: Subscribers
+  readonly #reduce: (event: AgentEvent) => void
+  #busy = false
+  #event: AgentEvent | undefined
+  #receivers: ReadonlyArray<Subscriber> = []
+  #next = 0
+  #waiting: MutableList.MutableList<Waiting> | undefined
+  #resuming = false
+  #fork: ((effect: Effect.Effect<void>) => void) | undefined
+
+  /** `reduce` updates the state before anybody sees the event. */
+  constructor(subscribers: Subscribers, reduce: (event: AgentEvent) => void) {
+    this.#subscribers = subscribers
+    this.#reduce = reduce
+  }
+
+  /** Whether anybody listens; without listeners the snapshots of a streamed message need not be made. */
+  get observed(): boolean {
+    return this.#subscribers.list.length > 0
+  }
+
+  /** Delivers an event, after those that were emitted before it. */
+  emit(event: AgentEvent): Pending {
+    if (this.#fork !== undefined) return this.#emitDetached(event)
+    if (this.#busy) return this.#enqueue(event)
+    this.#busy = true
+    return this.#start(event)
+  }
+
+  /**
+   * Stops waiting for subscribers. The one that works on an event is left behind: it gets what it misses, in order,
+   * when it is done. `fork` runs effects of subscribers in the background.
+   */
+  detach(fork: (effect: Effect.Effect<void>) => void): void {
+    if (this.#fork !== undefined) return
+    this.#fork = fork
+    if (this.#busy) {
+      const stuck = this.#receivers[this.#next - 1]
+      if (stuck !== undefined) stuck.backlog = []
+      this.#deliverDetached(this.#event!, this.#receivers.slice(this.#next))
+    }
+    const waiting = this.#waiting
+    if (waiting === undefined) return
+    for (let entry = MutableList.take(waiting); entry !== MutableList.Empty; entry = MutableList.take(waiting)) {
+      this.#emitDetached(entry.event)
+      entry.resume(Effect.void)
+    }
+  }
+
+  #start(event: AgentEvent): Pending {
+    this.#reduce(event)
+    this.#event = event
+    this.#receivers = this.#subscribers.list
+    this.#next = 0
+    return this.#advance()
+  }
+
+  #advance(): Pending {
+    const event = this.#event!
+    const receivers = this.#receivers
+    while (this.#next < receivers.length) {
+      const receiver = receivers[this.#next++]!
+      if (!receiver.active) continue
+      if (receiver.backlog !== undefined) {
+        receiver.backlog.push(event)
+        continue
+      }
+      const pending = receiver.notify(event)
+      // A subscriber is never cut in half: the abort waits for the event it has.
+      if (pending !== undefined) return Effect.uninterruptible(Effect.flatMap(pending, () => this.#resume(receiver)))
+    }
+    this.#busy = false
+    if (this.#waiting !== undefined) this.#wake()
+    return undefined
+  }
+
+  #resume(receiver: Subscriber): Effect.Effect<void> {
+    if (this.#fork !== undefined) return this.#catchUp(receiver)
+    return this.#advance() ?? Effect.void
+  }
+
+  #enqueue(event: AgentEvent): Effect.Effect<void> {
+    return Effect.uninterruptible(Effect.callback<void>((resume) => {
+      this.#waiting ??= MutableList.make()
+      MutableList.append(this.#waiting, { event, resume })
+    }))
+  }
+
+  /** Lets those who wait have their turn, without nesting one delivery in another. */
+  #wake(): void {
+    if (this.#resuming) return
+    this.#resuming = true
+    while (!this.#busy && this.#fork === undefined) {
+      const entry = MutableList.take(this.#waiting!)
+      if (entry === MutableList.Empty) break
+      this.#busy = true
+      entry.resume(Effect.suspend(() => this.#start(entry.event) ?? Effect.void))
+    }
+    this.#resuming = false
+  }
+
+  #emitDetached(event: AgentEvent): undefined {
+    this.#reduce(event)
+    this.#deliverDetached(event, this.#subscribers.list)
+  }
+
+  #deliverDetached(event: AgentEvent, receivers: ReadonlyArray<Subscriber>): void {
+    for (const receiver of receivers) {
+      if (!receiver.active) continue
+      if (receiver.backlog !== undefined) {
+        receiver.backlog.push(event)
+        continue
+      }
+      const pending = receiver.notify(event)
+      if (pending === undefined) continue
+      receiver.backlog = []
+      this.#fork!(Effect.flatMap(pending, () => this.#catchUp(receiver)))
+    }
+  }
+
+  #catchUp(receiver: Subscriber): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      while (receiver.active && receiver.backlog !== undefined && receiver.backlog.length > 0) {
+        const pending = receiver.notify(receiver.backlog.shift()!)
+        if (pending !== undefined) return Effect.flatMap(pending, () => this.#catchUp(receiver))
+      }
+      receiver.backlog = undefined
+      return Effect.void
+    })
+  }
+}

@@ -1,0 +1,453 @@
+/**
+ * The agent behind `Agent.make`: one object per agent, whose methods are shared.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Queue from "effect/Queue"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Scope from "effect/Scope"
+import * as Tracer from "effect/Tracer"
+import type { AgentService, AgentState, Listener, Options, PromptOptions } from "../Agent.ts"
+import { AgentBusy, AgentConfigError, CannotContinue, InvalidPrompt } from "../Errors.ts"
+import type { AgentEvent } from "../Events.ts"
+import { type Beginning, doubleLoop } from "../Loop.ts"
+import { type AgentMessage, initialSystem, Transcript as TranscriptSchema, user } from "../Messages.ts"
+import { make as makeQueue, type MessageQueue, type QueueMode } from "../Queues.ts"
+import { RunResult } from "../RunResult.ts"
+import { StreamFn } from "../StreamFn.ts"
+import type { Any, ExecutionMode, Services } from "../Tools.ts"
+import { admit } from "./admit.ts"
+import { Emitter, subscriber, type Subscribers } from "./emitter.ts"
+import { abort as abortRun, start } from "./lifecycle.ts"
+import { answersToOpenCalls } from "./openCalls.ts"
+import { type BaseConfig, readConfig, readSettings } from "./options.ts"
+import { CurrentRun, isInside, Run, type RunSettings } from "./run.ts"
+import { makeToolSet } from "./toolSet.ts"
+import { Transcript } from "./transcript.ts"
+
+const busy = (message: string): AgentBusy => new AgentBusy({ message })
+
+const busyPrompting = () =>
+  busy(
+    "Agent is already processing a prompt. Use steer() or followUp() to queue messages, or wait for completion."
+  )
+const busyFor = (what: string) => () => busy(`Agent is already processing. Wait for completion before ${what}.`)
+const busyContinuing = busyFor("continuing")
+const busyResetting = busyFor("resetting")
+const busyChanging = busyFor("changing messages")
+const busyWaiting = () => busy("The agent cannot be awaited from inside its own run.")
+
+const decodeTranscript = Schema.decodeUnknownResult(TranscriptSchema)
+
+const checkTranscript = (messages: ReadonlyArray<AgentMessage>): Result.Result<void, AgentConfigError> =>
+  Result.mapBoth(decodeTranscript(messages), {
+    onFailure: (error) =>
+      new AgentConfigError({ reason: "InvalidTranscript", message: `The messages do not decode: ${error.message}` }),
+    onSuccess: () => undefined
+  })
+
+/** Services of the place an agent is made in that belong to that place, not to the runs it starts later. */
+const withoutAmbient = (services: Context.Context<never>): Context.Context<never> =>
+  Context.omit(Scope.Scope, Tracer.ParentSpan, CurrentRun)(services as Context.Context<Scope.Scope | Tracer.ParentSpan>)
+
+/** From the start of a run until the agent is idle: the run, and those that follow-ups of its listeners start. */
+interface Activity {
+  run: Run
+  aborted: boolean
+  readonly messages: Array<AgentMessage>
+  readonly done: Deferred.Deferred<RunResult>
+}
+
+const noCalls: ReadonlySet<string> = new Set()
+
+class Host implements AgentService {
+  readonly #config: BaseConfig
+  readonly #services: Context.Context<never>
+  readonly #settings: RunSettings
+  readonly #subscribers: Subscribers = { list: [] }
+  readonly #steering: MessageQueue
+  readonly #followUps: MessageQueue
+  #sessionId: string | undefined
+  #transcript: Transcript
+  #activity: Activity | undefined
+  #pendingToolCalls: Set<string> | undefined
+  #errorMessage: string | undefined
+
+  constructor(options: {
+    readonly config: BaseConfig
+    readonly services: Context.Context<never>
+    readonly settings: RunSettings
+    readonly messages: ReadonlyArray<AgentMessage>
+    readonly steering: MessageQueue
+    readonly followUps: MessageQueue
+    readonly sessionId: string | undefined
+  }) {
+    this.#config = options.config
+    this.#services = options.services
+    this.#settings = options.settings
+    this.#transcript = new Transcript(options.messages)
+    this.#steering = options.steering
+    this.#followUps = options.followUps
+    this.#sessionId = options.sessionId
+  }
+
+  // ---------------------------------------------------------------------------
+  // Runs
+  // ---------------------------------------------------------------------------
+
+  prompt(
+    input: string | AgentMessage | ReadonlyArray<AgentMessage>,
+    options: PromptOptions = {}
+  ): Effect.Effect<RunResult, AgentBusy | InvalidPrompt> {
+    return Effect.withFiber((fiber): Effect.Effect<RunResult, AgentBusy | InvalidPrompt> => {
+      const activity = this.#activity
+      if (activity !== undefined && (options.whileRunning === undefined || isInside(fiber, activity.run))) {
+        return Effect.fail(busyPrompting())
+      }
+      const messages = readPrompt(input, options)
+      if (Result.isFailure(messages)) return Effect.fail(messages.failure)
+      if (activity === undefined) {
+        return this.#begin({ _tag: "Prompts", prompts: messages.success, fromSteering: false })
+      }
+      const queue = options.whileRunning === "steer" ? this.#steering : this.#followUps
+      for (const message of messages.success) queue.offer(message)
+      return this.#join(activity)
+    })
+  }
+
+  get continue(): Effect.Effect<RunResult, AgentBusy | CannotContinue> {
+    return Effect.suspend((): Effect.Effect<RunResult, AgentBusy | CannotContinue> => {
+      if (this.#activity !== undefined) return Effect.fail(busyContinuing())
+      const { messages } = this.#transcript
+      const last = messages.at(-1)
+      if (last === undefined || messages.every((message) => message.role === "system")) {
+        return Effect.fail(
+          new CannotContinue({ reason: "EmptyTranscript", message: "No messages to continue from" })
+        )
+      }
+      const results = answersToOpenCalls(messages)
+      if (last.role !== "assistant" || results.length > 0) return this.#begin({ _tag: "Continue", results })
+      for (const queue of [this.#steering, this.#followUps]) {
+        const prompts = queue.take()
+        if (prompts.length > 0) {
+          return this.#begin({ _tag: "Prompts", prompts, fromSteering: queue === this.#steering })
+        }
+      }
+      return Effect.fail(
+        new CannotContinue({ reason: "AssistantTail", message: "Cannot continue from message role: assistant" })
+      )
+    })
+  }
+
+  get abort(): Effect.Effect<void> {
+    return Effect.withFiber((fiber) => {
+      const activity = this.#activity
+      if (activity === undefined) return Effect.void
+      activity.aborted = true
+      const aborting = abortRun(activity.run)
+      return isInside(fiber, activity.run)
+        ? aborting
+        : Effect.andThen(aborting, Effect.asVoid(Deferred.await(activity.done)))
+    })
+  }
+
+  get awaitIdle(): Effect.Effect<void, AgentBusy> {
+    return Effect.withFiber((fiber) => {
+      const activity = this.#activity
+      if (activity === undefined) return Effect.void
+      if (isInside(fiber, activity.run)) return Effect.fail(busyWaiting())
+      return Effect.asVoid(Deferred.await(activity.done))
+    })
+  }
+
+  #begin(beginning: Beginning): Effect.Effect<RunResult> {
+    return Effect.clockWith((clock) => {
+      const run = this.#makeRun(clock)
+      const activity: Activity = { run, aborted: false, messages: [], done: Deferred.makeUnsafe() }
+      this.#activity = activity
+      return Effect.andThen(this.#start(run, beginning), this.#join(activity))
+    })
+  }
+
+  #start(run: Run, beginning: Beginning): Effect.Effect<void> {
+    return Effect.provideContext(start(run, doubleLoop(run, beginning)), this.#services)
+  }
+
+  #join(activity: Activity): Effect.Effect<RunResult> {
+    return Effect.suspend(() => Effect.onInterrupt(Deferred.await(activity.done), () => this.abort))
+  }
+
+  #makeRun(clock: Clock.Clock): Run {
+    this.#errorMessage = undefined
+    return new Run({
+      config: {
+        ...this.#config,
+        sessionId: this.#sessionId,
+        steering: this.#steering,
+        followUps: this.#followUps
+      },
+      settings: { ...this.#settings },
+      transcript: this.#transcript,
+      clock,
+      emitter: (reduce) =>
+        new Emitter(this.#subscribers, (event) => {
+          reduce(event)
+          this.#reduce(event)
+        }),
+      settle: (result) => this.#settle(clock, result)
+    })
+  }
+
+  /**
+   * Makes the agent idle, unless a listener of `agent_end` queued a follow-up: then a further run begins (Q5). It begins
+   * in a later step, so that runs that follow each other do not nest.
+   */
+  #settle(clock: Clock.Clock, result: RunResult): Effect.Effect<void> {
+    const activity = this.#activity!
+    for (const message of result.messages) activity.messages.push(message)
+    this.#pendingToolCalls = undefined
+    const goesOn = result.outcome._tag === "Completed" && result.outcome.by !== "FinishTurn"
+    if (!goesOn || activity.aborted || this.#followUps.size === 0) {
+      this.#becomeIdle(activity, result)
+      return Effect.void
+    }
+    return Effect.asVoid(Effect.forkDetach(Effect.suspend(() => {
+      const prompts = activity.aborted ? [] : this.#followUps.take()
+      if (prompts.length === 0) {
+        this.#becomeIdle(activity, result)
+        return Effect.void
+      }
+      activity.run = this.#makeRun(clock)
+      return this.#start(activity.run, { _tag: "Prompts", prompts, fromSteering: false })
+    })))
+  }
+
+  #becomeIdle(activity: Activity, { outcome }: RunResult): void {
+    this.#activity = undefined
+    Deferred.doneUnsafe(activity.done, Exit.succeed(new RunResult(outcome, activity.messages)))
+  }
+
+  #reduce(event: AgentEvent): void {
+    switch (event.type) {
+      case "tool_execution_start":
+        this.#pendingToolCalls ??= new Set()
+        this.#pendingToolCalls.add(event.toolCallId)
+        break
+      case "tool_execution_end":
+        this.#pendingToolCalls?.delete(event.toolCallId)
+        break
+      case "turn_end":
+        if (event.message.errorMessage !== undefined) this.#errorMessage = event.message.errorMessage
+        break
+    }
+  }
+
+  // ---------------------------------------------------------------------------
+  // Queues
+  // ---------------------------------------------------------------------------
+
+  steer(message: string | AgentMessage): Effect.Effect<void> {
+    return Effect.sync(() => this.#steering.offer(typeof message === "string" ? user(message) : message))
+  }
+
+  followUp(message: string | AgentMessage): Effect.Effect<void> {
+    return Effect.sync(() => this.#followUps.offer(typeof message === "string" ? user(message) : message))
+  }
+
+  get steering(): Queue.Enqueue<AgentMessage> {
+    return this.#steering.queue
+  }
+
+  get followUps(): Queue.Enqueue<AgentMessage> {
+    return this.#followUps.queue
+  }
+
+  get peek(): Effect.Effect<ReadonlyArray<AgentMessage>> {
+    return Effect.sync(() => this.#steering.size > 0 ? this.#steering.peek() : this.#followUps.peek())
+  }
+
+  get queued() {
+    return Effect.sync(() => ({ steering: this.#steering.messages, followUps: this.#followUps.messages }))
+  }
+
+  get clearSteering(): Effect.Effect<ReadonlyArray<AgentMessage>> {
+    return Effect.sync(() => this.#steering.clear())
+  }
+
+  get clearFollowUps(): Effect.Effect<ReadonlyArray<AgentMessage>> {
+    return Effect.sync(() => this.#followUps.clear())
+  }
+
+  get clearQueues(): Effect.Effect<ReadonlyArray<AgentMessage>> {
+    return Effect.sync(() => [...this.#steering.clear(), ...this.#followUps.clear()])
+  }
+
+  setSteeringMode(mode: QueueMode): Effect.Effect<void> {
+    return Effect.sync(() => {
+      this.#steering.mode = mode
+    })
+  }
+
+  setFollowUpMode(mode: QueueMode): Effect.Effect<void> {
+    return Effect.sync(() => {
+      this.#followUps.mode = mode
+    })
+  }
+
+  // ---------------------------------------------------------------------------
+  // State
+  // ---------------------------------------------------------------------------
+
+  get reset(): Effect.Effect<void, AgentBusy> {
+    return Effect.suspend(() => {
+      if (this.#activity !== undefined) return Effect.fail(busyResetting())
+      const baseline = this.#transcript.replay.systemMessage()
+      this.#transcript = new Transcript(baseline === undefined ? [] : [baseline])
+      this.#errorMessage = undefined
+      this.#steering.clear()
+      this.#followUps.clear()
+      return Effect.void
+    })
+  }
+
+  setTools<const T extends ReadonlyArray<Any>>(
+    tools: T
+  ): Effect.Effect<void, AgentConfigError, Services<T[number]>> {
+    return Effect.contextWith((services: Context.Context<Services<T[number]>>) =>
+      Effect.map(Effect.fromResult(makeToolSet(tools, withoutAmbient(services))), (set) => this.#set("tools", set))
+    )
+  }
+
+  setModel(model: RunSettings["model"]): Effect.Effect<void> {
+    return Effect.sync(() => this.#set("model", model))
+  }
+
+  setThinkingLevel(level: RunSettings["thinkingLevel"]): Effect.Effect<void> {
+    return Effect.sync(() => this.#set("thinkingLevel", level))
+  }
+
+  setToolExecution(mode: ExecutionMode): Effect.Effect<void> {
+    return Effect.sync(() => this.#set("toolExecution", mode))
+  }
+
+  setSessionId(sessionId: string | undefined): Effect.Effect<void> {
+    return Effect.sync(() => {
+      this.#sessionId = sessionId
+    })
+  }
+
+  /** Changes a setting for the agent and for the rest of a run that is under way. */
+  #set<K extends keyof RunSettings>(key: K, value: RunSettings[K]): void {
+    this.#settings[key] = value
+    if (this.#activity !== undefined) this.#activity.run.settings[key] = value
+  }
+
+  setMessages(messages: ReadonlyArray<AgentMessage>): Effect.Effect<void, AgentBusy | AgentConfigError> {
+    return Effect.suspend((): Effect.Effect<void, AgentBusy | AgentConfigError> => {
+      if (this.#activity !== undefined) return Effect.fail(busyChanging())
+      return Effect.map(Effect.fromResult(checkTranscript(messages)), () => {
+        this.#transcript = new Transcript(messages)
+      })
+    })
+  }
+
+  appendMessages(messages: ReadonlyArray<AgentMessage>): Effect.Effect<void, AgentBusy | AgentConfigError> {
+    return Effect.clockWith((clock): Effect.Effect<void, AgentBusy | AgentConfigError> => {
+      if (this.#activity !== undefined) return Effect.fail(busyChanging())
+      return Effect.map(Effect.fromResult(checkTranscript(messages)), () => {
+        for (const message of messages) this.#transcript.push(admit(message, clock.currentTimeMillisUnsafe()))
+      })
+    })
+  }
+
+  get messages(): Effect.Effect<ReadonlyArray<AgentMessage>> {
+    return Effect.sync(() => this.#transcript.snapshot())
+  }
+
+  get state(): Effect.Effect<AgentState> {
+    return Effect.sync(() => {
+      const run = this.#activity?.run
+      return {
+        systemPrompt: this.#transcript.replay.systemPrompt(),
+        model: this.#settings.model,
+        thinkingLevel: this.#settings.thinkingLevel,
+        tools: this.#settings.tools.tools,
+        messages: this.#transcript.snapshot(),
+        isStreaming: run !== undefined,
+        streamingMessage: run?.streamingMessage,
+        pendingToolCalls: this.#pendingToolCalls === undefined ? noCalls : new Set(this.#pendingToolCalls),
+        errorMessage: this.#errorMessage
+      }
+    })
+  }
+
+  subscribe<E, R>(listener: Listener<E, R>): Effect.Effect<Effect.Effect<void>, never, R> {
+    return Effect.contextWith((services: Context.Context<R>) =>
+      Effect.sync(() => {
+        const own = withoutAmbient(services)
+        // What the listener asked for is in the context it was subscribed in.
+        const added = subscriber(listener, (effect) => Effect.provideContext(effect as Effect.Effect<void>, own))
+        this.#subscribers.list = [...this.#subscribers.list, added]
+        return Effect.sync(() => {
+          added.active = false
+          this.#subscribers.list = this.#subscribers.list.filter((one) => one !== added)
+        })
+      })
+    )
+  }
+}
+
+const readPrompt = (
+  input: string | AgentMessage | ReadonlyArray<AgentMessage>,
+  { images = [] }: PromptOptions
+): Result.Result<ReadonlyArray<AgentMessage>, InvalidPrompt> => {
+  if (typeof input === "string") {
+    if (input === "" && images.length === 0) {
+      return Result.fail(
+        new InvalidPrompt({ reason: "Empty", message: "The prompt is empty; give a text, images, or messages." })
+      )
+    }
+    const text = input === "" ? [] : [{ type: "text" as const, text: input }]
+    return Result.succeed([user([...text, ...images])])
+  }
+  const messages = Array.isArray(input) ? input as ReadonlyArray<AgentMessage> : [input as AgentMessage]
+  return Result.mapBoth(decodeTranscript(messages), {
+    onFailure: (error) =>
+      new InvalidPrompt({ reason: "InvalidMessage", message: `The prompt's messages do not decode: ${error.message}` }),
+    onSuccess: () => messages
+  })
+}
+
+/** Makes an agent; see `Agent.make`. */
+export const makeHost = Effect.fnUntraced(
+  function*<T extends ReadonlyArray<Any>>(options: Options<T>): Effect.fn.Return<
+    AgentService,
+    AgentConfigError,
+    Scope.Scope | StreamFn | Services<T[number]>
+  > {
+    const given = yield* Effect.context<StreamFn | Services<T[number]>>()
+    const services = withoutAmbient(given)
+    const config = yield* Effect.fromResult(readConfig(options, given))
+    const settings = yield* Effect.fromResult(readSettings(options, options.tools ?? [], services))
+    const messages = options.messages ?? []
+    if (messages.length > 0) yield* Effect.fromResult(checkTranscript(messages))
+    const first = messages[0]?.role === "system"
+      ? undefined
+      : initialSystem(options.systemPrompt, settings.tools.declarations)
+    const host = new Host({
+      config,
+      services,
+      settings,
+      messages: first === undefined ? messages : [first, ...messages],
+      steering: yield* makeQueue(options.steeringMode),
+      followUps: yield* makeQueue(options.followUpMode),
+      sessionId: options.sessionId
+    })
+    yield* Effect.addFinalizer(() => host.abort)
+    return host
+  }
+)

@@ -1,0 +1,85 @@
+/**
+ * Starting a run in a fiber of its own, waiting for it, and aborting it.
+ */
+import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { ModelError, type RunError, type RunOutcome } from "../Errors.ts"
+import type { RunResult } from "../RunResult.ts"
+import { close, takeOver } from "./closing.ts"
+import { show } from "./json.ts"
+import { CurrentRun, type Ending, isInside, type Run } from "./run.ts"
+
+const endingOf = (run: Run, exit: Exit.Exit<RunOutcome, RunError>): Ending => {
+  if (Exit.isSuccess(exit)) return { _tag: "Stopped", outcome: exit.value }
+  if (run.aborting) return { _tag: "Aborted" }
+  const error = Cause.findErrorOption(exit.cause)
+  if (error._tag === "Some") return { _tag: "Failed", error: error.value }
+  const defect = Cause.squash(exit.cause)
+  return { _tag: "Failed", error: new ModelError({ reason: "Unknown", message: show(defect), cause: defect }) }
+}
+
+/**
+ * Runs a loop in a fiber of its own. Interrupting that fiber ends the loop at the next place where it waits; the ending
+ * itself is not interrupted.
+ */
+export const start = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effect.Effect<void> =>
+  Effect.withFiber((caller) =>
+    Effect.asVoid(Effect.forkDetach(
+      Effect.provideService(
+        Effect.withFiber((fiber) => {
+          run.fiber = fiber
+          return Effect.flatMap(
+            Effect.exit(Effect.interruptible(loop)),
+            (exit) => run.owner === 0 ? close(run, endingOf(run, exit), 0) : Effect.void
+          )
+        }),
+        CurrentRun,
+        { run, parent: caller.getRef(CurrentRun) }
+      ),
+      { startImmediately: true, uninterruptible: true }
+    ))
+  )
+
+/** Takes over when the run is not settled at the end of the grace period (A4). */
+const watch = (run: Run): Effect.Effect<void> =>
+  Effect.andThen(
+    run.config.gracePeriod === 0
+      ? Effect.yieldNow
+      : Effect.raceFirst(Deferred.await(run.done), Effect.sleep(run.config.gracePeriod)),
+    Effect.suspend(() => run.result !== undefined && Deferred.isDoneUnsafe(run.done) ? Effect.void : takeOver(run))
+  )
+
+const interrupt = (run: Run): void => {
+  run.finishing?.interruptUnsafe()
+  run.fiber?.interruptUnsafe()
+}
+
+/**
+ * Aborts the run and waits until it is settled; from inside the run it returns at once (A1). Once `agent_end` is emitted
+ * the outcome stays, and only what does not finish with that event is left behind.
+ */
+export const abort = (run: Run): Effect.Effect<void> =>
+  Effect.withFiber((fiber) => {
+    if (Deferred.isDoneUnsafe(run.done)) return Effect.void
+    const inside = isInside(fiber, run)
+    const settled = inside ? Effect.void : Effect.asVoid(Deferred.await(run.done))
+    if (run.watched) return settled
+    run.watched = true
+    run.aborting = !run.ended
+    // A tool that aborts its own run goes on to the next place where it waits; then all tools stop, in call order.
+    const later = inside && fiber !== run.fiber
+    if (!later && run.aborting) interrupt(run)
+    if (Deferred.isDoneUnsafe(run.done)) return Effect.void
+    const watching = later ? Effect.andThen(Effect.sync(() => interrupt(run)), watch(run)) : watch(run)
+    return Effect.andThen(Effect.forkDetach(watching, { uninterruptible: true }), settled)
+  })
+
+/** Waits for the run; interrupting the wait aborts it, then the interruption goes on. */
+export const join = (run: Run): Effect.Effect<RunResult> =>
+  Effect.suspend(() =>
+    Deferred.isDoneUnsafe(run.done)
+      ? Effect.succeed(run.result!)
+      : Effect.onInterrupt(Deferred.await(run.done), () => abort(run))
+  )

@@ -1,0 +1,26 @@
+/**
+ * Calls at the end of a transcript that were never answered, as a crash or another program leaves them.
+ */
+import { type AgentMessage, toolCalls, type ToolResultMessage } from "../Messages.ts"
+
+/** The error results that answer them, so that the conversation can go on (Q4); timestamps are 0. */
+export const answersToOpenCalls = (messages: ReadonlyArray<AgentMessage>): ReadonlyArray<ToolResultMessage> => {
+  const at = messages.findLastIndex((message) => message.role !== "toolResult")
+  const caller = messages[at]
+  if (caller?.role !== "assistant" || caller.stopReason === "error" || caller.stopReason === "aborted") return []
+  const answered = messages.slice(at + 1).map((message) => message.role === "toolResult" ? message.toolCallId : "")
+  const open = toolCalls(caller).filter((call) => {
+    const index = answered.indexOf(call.id)
+    if (index >= 0) answered.splice(index, 1)
+    return index < 0
+  })
+  return open.map((call) => ({
+    role: "toolResult",
+    toolCallId: call.id,
+    toolName: call.name,
+    content: [{ type: "text", text: "Operation aborted. The call was never answered; its outcome is unknown." }],
+    details: {},
+    isError: true,
+    timestamp: 0
+  }))
+}

@@ -1,0 +1,145 @@
+/**
+ * What a request leaves out of a conversation, although the transcript keeps it (M1): calls of messages that ended in
+ * `error` or `aborted`, assistant messages with nothing left in them, results whose call is not in the request, and calls
+ * whose result is not. A call and its results pair by position: the results stand right behind the message that calls.
+ */
+import type { AgentMessage, AssistantMessage, Message, ToolCall, ToolResultMessage } from "../Messages.ts"
+
+const isLlmMessage = (message: AgentMessage): message is Message => {
+  const role: string = message.role
+  return role === "user" || role === "toolResult" || role === "assistant" || role === "system"
+}
+
+/** Whether a block says nothing: empty text, or empty thinking without an encrypted payload. */
+const isEmpty = (block: AssistantMessage["content"][number]): boolean =>
+  block.type === "text"
+    ? block.text === ""
+    : block.type === "thinking" && block.thinking === "" && block.thinkingSignature === undefined
+
+const failed = (message: AssistantMessage): boolean =>
+  message.stopReason === "error" || message.stopReason === "aborted"
+
+const isCall = (block: { readonly type: string }): block is ToolCall => block.type === "toolCall"
+
+/** Takes messages one after the other and says which of them, in which form, a request holds. */
+class Normalizer {
+  /** Results or calls that a conversion or a context hook cut from their counterparts. */
+  splitPairs = 0
+
+  /**
+   * Appends the normal form of `source[from..]` to `target` and gives the place up to which nothing that follows can
+   * change it: a call at the end may still get its result.
+   */
+  run(source: ReadonlyArray<Message>, from: number, target: Array<Message>): number {
+    let index = from
+    while (index < source.length) {
+      const message = source[index]!
+      if (message.role === "toolResult") {
+        this.splitPairs++
+        index++
+      } else if (message.role !== "assistant") {
+        target.push(message)
+        index++
+      } else {
+        const start = index++
+        while (index < source.length && source[index]!.role === "toolResult") index++
+        // The loop above saw to it that these are results.
+        const complete = this.#group(message, source.slice(start + 1, index) as Array<ToolResultMessage>, target)
+        if (!complete && index === source.length) return start
+      }
+    }
+    return index
+  }
+
+  /** One assistant message with the results behind it; whether every call had its result. */
+  #group(message: AssistantMessage, results: ReadonlyArray<ToolResultMessage>, target: Array<Message>): boolean {
+    const calls = failed(message) ? [] : message.content.filter(isCall)
+    const open = new Map<string, number>()
+    for (const call of calls) open.set(call.id, (open.get(call.id) ?? 0) + 1)
+    const paired: Array<ToolResultMessage> = []
+    const answered = new Map<string, number>()
+    for (const result of results) {
+      const left = open.get(result.toolCallId) ?? 0
+      if (left === 0) {
+        this.splitPairs++
+        continue
+      }
+      open.set(result.toolCallId, left - 1)
+      answered.set(result.toolCallId, (answered.get(result.toolCallId) ?? 0) + 1)
+      paired.push(result)
+    }
+    const unanswered = calls.length - paired.length
+    this.splitPairs += unanswered
+    const content = unanswered === 0 && !failed(message) ? message.content : message.content.filter((block) => {
+      if (!isCall(block)) return true
+      const left = answered.get(block.id) ?? 0
+      answered.set(block.id, left - 1)
+      return left > 0
+    })
+    if (!content.every(isEmpty)) {
+      target.push(content.length === message.content.length ? message : { ...message, content })
+      for (const result of paired) target.push(result)
+    }
+    return unanswered === 0
+  }
+}
+
+/**
+ * The normal form of a whole conversation, the same list when nothing had to be left out, and how many calls and results
+ * were cut from their counterparts.
+ */
+export const normalize = (
+  messages: ReadonlyArray<Message>
+): { readonly messages: ReadonlyArray<Message>; readonly splitPairs: number } => {
+  const normalizer = new Normalizer()
+  const normal: Array<Message> = []
+  normalizer.run(messages, 0, normal)
+  const same = normal.length === messages.length && normal.every((message, index) => message === messages[index])
+  return { messages: same ? messages : normal, splitPairs: normalizer.splitPairs }
+}
+
+/**
+ * The request made of a growing transcript with the default conversion. Each message is looked at once; as long as
+ * nothing has to be left out the request is the transcript's own list, so the next turn of a long conversation costs
+ * what that of a short one does.
+ */
+export class RequestMessages {
+  readonly #source: ReadonlyArray<AgentMessage>
+  #seen = 0
+  #own: Array<Message> | undefined
+
+  /** `source` only grows. */
+  constructor(source: ReadonlyArray<AgentMessage>) {
+    this.#source = source
+  }
+
+  messages: ReadonlyArray<Message> = []
+  splitPairs = 0
+
+  /** Takes in what was added to the transcript since. */
+  extend(): this {
+    const fresh = this.#source.slice(this.#seen).filter(isLlmMessage)
+    const normalizer = new Normalizer()
+    const normal: Array<Message> = []
+    const settled = normalizer.run(fresh, 0, normal)
+    this.splitPairs = normalizer.splitPairs
+    const unchanged = normal.length === this.#source.length - this.#seen &&
+      normal.every((message, index) => message === this.#source[this.#seen + index])
+    if (this.#own === undefined && unchanged && settled === fresh.length) {
+      this.#seen = this.#source.length
+      // Nothing was left out so far: every message is one that a model knows.
+      this.messages = this.#source as ReadonlyArray<Message>
+      return this
+    }
+    this.#own ??= this.#source.slice(0, this.#seen) as Array<Message>
+    if (settled === fresh.length) {
+      for (const message of normal) this.#own.push(message)
+      this.#seen = this.#source.length
+      this.messages = this.#own
+    } else {
+      // A call at the end has no result yet; what is handed out is not what the next request continues.
+      this.messages = [...this.#own, ...normal]
+    }
+    return this
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * One response of the model: the request as hooks and conversion make it (M1), then its stream, read event by event.
+ */
+import * as Cause from "effect/Cause"
+import * as Channel from "effect/Channel"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Pull from "effect/Pull"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { defaultConversion } from "../ConvertToLlm.ts"
+import { HookError, type HookName, ModelError } from "../Errors.ts"
+import {
+  type AgentMessage,
+  type AssistantMessage,
+  declaredTools,
+  type Message,
+  type ThinkingLevel,
+  type ToolDeclaration
+} from "../Messages.ts"
+import type { Model, StreamEvent, StreamRequest } from "../StreamFn.ts"
+import { Accumulator } from "./accumulator.ts"
+import type { Pending } from "./emitter.ts"
+import { show } from "./json.ts"
+import { normalize } from "./requestMessages.ts"
+import type { Run } from "./run.ts"
+
+/** The failure of a hook, named; an abort goes its own way. */
+export const naming =
+  (run: Run, hook: HookName) => <A, R>(effect: Effect.Effect<A, unknown, R>): Effect.Effect<A, HookError, R> =>
+    Effect.catchCause(effect, (cause): Effect.Effect<never, HookError> =>
+      run.aborting
+        ? Effect.interrupt
+        : Effect.fail(new HookError({ hook, message: show(Cause.squash(cause)), cause: Cause.squash(cause) })))
+
+/** Effects of answers that may be plain values; whatever is thrown on the way is a defect of the effect. */
+export const ask = <A, E, R>(answer: () => A | Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    const given = answer()
+    return Effect.isEffect(given) ? given : Effect.succeed(given)
+  })
+
+interface Conversation {
+  readonly messages: ReadonlyArray<Message>
+  readonly tools: ReadonlyArray<ToolDeclaration>
+  readonly splitPairs: number
+}
+
+const transformed = Effect.fnUntraced(function*(run: Run) {
+  const { conversion, hooks } = run.config
+  let messages: ReadonlyArray<AgentMessage> = run.context.messages
+  for (const hook of hooks.transformContext) {
+    const current = messages
+    messages = yield* naming(run, "transformContext")(ask(() => hook(current)))
+  }
+  const chosen = messages
+  const converted = yield* naming(run, "convertToLlm")(ask(() => conversion.convert(chosen)))
+  const normal = normalize(converted)
+  return { ...normal, tools: declaredTools(normal.messages) }
+})
+
+const conversation = (run: Run): Conversation | Effect.Effect<Conversation, HookError> => {
+  const { conversion, hooks } = run.config
+  if (hooks.transformContext.length > 0 || conversion !== defaultConversion) return transformed(run)
+  const { messages, splitPairs } = run.context.request()
+  return { messages, tools: run.context.replay.declaredTools(), splitPairs }
+}
+
+const keyFor = Effect.fnUntraced(function*(run: Run, model: Model) {
+  for (const hook of run.config.hooks.apiKey) {
+    const key = yield* naming(run, "apiKey")(ask(() => hook(model)))
+    if (typeof key === "string") return Redacted.make(key)
+    if (key !== undefined) return key
+  }
+  return undefined
+})
+
+/** The place of the events that were read in the chunk they came in. */
+class Reader {
+  chunk: ReadonlyArray<StreamEvent> = []
+  next = 0
+  ended = false
+}
+
+/** Feeds one event to the message and tells the listeners. */
+const take = (run: Run, accumulator: Accumulator, reader: Reader, event: StreamEvent): Pending => {
+  const step = accumulator.add(event)
+  if (step === undefined) return run.aborting ? Effect.interrupt : undefined
+  if (step === "end") {
+    reader.ended = true
+    return undefined
+  }
+  if (step === "start") return run.emit({ type: "message_start", message: accumulator.snapshot() })
+  if (!run.emitter.observed) return run.aborting ? Effect.interrupt : undefined
+  return run.emit({ type: "message_update", message: accumulator.snapshot(), assistantMessageEvent: step })
+}
+
+/**
+ * Reads the stream to its end. One `whileLoop` whose body takes events as long as they need no effect: the stream costs
+ * a pull a chunk instead of an effect an event.
+ */
+const read = (run: Run, accumulator: Accumulator, stream: Stream.Stream<StreamEvent, ModelError>) => {
+  const scope = Scope.makeUnsafe()
+  const reader = new Reader()
+  const reading = Effect.flatMap(Channel.toTransform(Stream.toChannel(stream))(Cause.done(), scope), (pull) => {
+    let pulling = false
+    return Effect.whileLoop({
+      while: () => !reader.ended,
+      body: (): Effect.Effect<ReadonlyArray<StreamEvent> | void, ModelError | Cause.Done> => {
+        while (reader.next < reader.chunk.length) {
+          const pending = take(run, accumulator, reader, reader.chunk[reader.next++]!)
+          if (reader.ended) return Effect.void
+          if (pending !== undefined) return pending
+        }
+        pulling = true
+        return pull
+      },
+      step: (chunk) => {
+        if (!pulling) return
+        pulling = false
+        reader.chunk = chunk as ReadonlyArray<StreamEvent>
+        reader.next = 0
+      }
+    })
+  })
+  return Effect.map(
+    Pull.catchDone(Effect.onExit(reading, (exit) => Scope.close(scope, exit)), () => Effect.void),
+    () => reader.ended
+  )
+}
+
+const incomplete = (): ModelError =>
+  new ModelError({ reason: "IncompleteStream", message: "The model's stream ended without a final event" })
+
+const streamFailure = (accumulator: Accumulator, cause: Cause.Cause<ModelError>): void => {
+  if (Cause.hasInterruptsOnly(cause)) {
+    accumulator.error = new ModelError({ reason: "Aborted", message: abortedResponse })
+    return accumulator.stop("aborted", abortedResponse)
+  }
+  const error: unknown = Cause.squash(cause)
+  accumulator.fail(
+    error instanceof ModelError ? error : new ModelError({ reason: "Unknown", message: show(error), cause: error })
+  )
+}
+
+/** The text of a response that an abort cut short; source: pi-ai. */
+export const abortedResponse = "Request was aborted"
+
+const open = (run: Run, request: StreamRequest): Stream.Stream<StreamEvent, ModelError> => {
+  const opened = Result.try(() => run.config.stream(request))
+  return Result.isSuccess(opened) ? opened.success : Stream.die(opened.failure)
+}
+
+/** The response to the run's conversation as it stands; the error, typed, when the message's stop reason is one. */
+export const respond = Effect.fnUntraced(function*(run: Run, model: Model, thinkingLevel: ThinkingLevel) {
+  const chosen = conversation(run)
+  const { messages, splitPairs, tools } = Effect.isEffect(chosen) ? yield* chosen : chosen
+  if (splitPairs > 0) {
+    yield* Effect.logWarning(
+      `${splitPairs} tool calls or results without their counterpart were left out of the request`
+    )
+  }
+  const apiKey = run.config.hooks.apiKey.length === 0 ? undefined : yield* keyFor(run, model)
+  if (run.aborting) yield* Effect.interrupt
+  const accumulator = run.response = new Accumulator(model, run.now())
+  const { headers, metadata, sessionId, thinkingBudgets } = run.config
+  const stream = open(run, {
+    model,
+    messages,
+    tools,
+    thinkingLevel,
+    apiKey,
+    sessionId,
+    headers,
+    thinkingBudgets,
+    metadata
+  })
+  const exit = yield* Effect.exit(read(run, accumulator, stream))
+  if (run.aborting) yield* Effect.interrupt
+  if (Exit.isFailure(exit)) streamFailure(accumulator, exit.cause)
+  else if (!exit.value) accumulator.fail(incomplete())
+  const message = accumulator.message(thinkingLevel)
+  let pending: Pending
+  if (!accumulator.announced && (pending = run.emit({ type: "message_start", message })) !== undefined) yield* pending
+  const failed = message.stopReason === "error" || message.stopReason === "aborted"
+  const error = failed ? responseError(message, accumulator.error) : undefined
+  run.told = error
+  if ((pending = run.emit({ type: "message_end", message })) !== undefined) yield* pending
+  return error === undefined ? message : yield* Effect.fail(error)
+})
+
+/** The typed error of a response that ended with `error` or `aborted`. */
+const responseError = (message: AssistantMessage, error: ModelError | undefined): ModelError =>
+  error ?? new ModelError({
+    reason: message.stopReason === "aborted" ? "Aborted" : "Reported",
+    message: message.errorMessage ?? `The model stopped with reason "${message.stopReason}"`
+  })

@@ -1,0 +1,224 @@
+/**
+ * The state of one run: what it works with, what it has recorded, and where it stands. Where it stands is read off the
+ * events it emits, so that whoever ends the run, the loop itself or an abort, knows what is open.
+ */
+import type * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import type * as Stream from "effect/Stream"
+import type { Conversion } from "../ConvertToLlm.ts"
+import type { ModelError, RunError, RunOutcome } from "../Errors.ts"
+import type { AgentEvent } from "../Events.ts"
+import type { ContextUpdate, FinishedTurn, HookSet, RunContext } from "../Hooks.ts"
+import type { AgentMessage, AssistantMessage, ThinkingLevel, ToolResultMessage } from "../Messages.ts"
+import type { MessageQueue } from "../Queues.ts"
+import type { RunResult } from "../RunResult.ts"
+import type { Model, StreamEvent, StreamRequest } from "../StreamFn.ts"
+import type { ExecutionMode } from "../Tools.ts"
+import type { Accumulator } from "./accumulator.ts"
+import type { Batch } from "./batch.ts"
+import type { Emitter, Pending } from "./emitter.ts"
+import type { ToolSet } from "./toolSet.ts"
+import { Transcript } from "./transcript.ts"
+
+/** What stays the same during a run. */
+export interface RunConfig extends Pick<StreamRequest, "headers" | "metadata" | "sessionId" | "thinkingBudgets"> {
+  readonly stream: (request: StreamRequest) => Stream.Stream<StreamEvent, ModelError>
+  readonly hooks: HookSet
+  readonly conversion: Conversion
+  readonly toolConcurrency: number | "unbounded"
+  /** Milliseconds an abort waits for what does not stop. */
+  readonly gracePeriod: number
+  readonly steering: MessageQueue | undefined
+  readonly followUps: MessageQueue | undefined
+}
+
+/** What hooks and the host may change during a run; it counts from the next request. */
+export interface RunSettings {
+  model: Model
+  thinkingLevel: ThinkingLevel
+  tools: ToolSet
+  toolExecution: ExecutionMode
+}
+
+/** Messages read from a queue and not emitted yet; what is left when the run ends goes back to the queue's front. */
+export interface Held {
+  readonly queue: MessageQueue
+  messages: ReadonlyArray<AgentMessage>
+}
+
+/** The run whose code a fiber executes, with the runs around it. */
+export interface RunScope {
+  readonly run: Run
+  readonly parent: RunScope | undefined
+}
+
+export const CurrentRun = Context.Reference<RunScope | undefined>("effect-pi/CurrentRun", {
+  defaultValue: () => undefined
+})
+
+/** Whether the fiber executes code of this run: one of its tools, hooks or listeners. */
+export const isInside = (fiber: Fiber.Fiber<unknown, unknown>, run: Run): boolean => {
+  let scope = fiber.getRef(CurrentRun)
+  while (scope !== undefined && scope.run !== run) scope = scope.parent
+  return scope !== undefined
+}
+
+export class Run {
+  readonly config: RunConfig
+  readonly settings: RunSettings
+  readonly emitter: Emitter
+  /** Everything that is recorded. */
+  readonly transcript: Transcript
+  /** What the model sees: the transcript, until a hook replaces it for this run. */
+  context: Transcript
+  /** What this run added. */
+  readonly added: Array<AgentMessage> = []
+
+  /** Prompts that are not recorded yet. */
+  prompts: ReadonlyArray<AgentMessage> = []
+  held: Held | undefined
+  started = false
+  turnOpen = false
+  /** The message between its start and its end. */
+  openMessage: AgentMessage | undefined
+  response: Accumulator | undefined
+  /** The finished assistant message of the open turn. */
+  turnMessage: AssistantMessage | undefined
+  batch: Batch | undefined
+  turnResults: Array<ToolResultMessage> = []
+  /** `finishTurn` was asked about the open turn. */
+  turnFinished = false
+  lastTurn: FinishedTurn | undefined
+  ended = false
+
+  /** What the open turn's request asked for. */
+  requested: Pick<RunSettings, "model" | "thinkingLevel"> | undefined
+  /** The error that the last message of the run tells of. */
+  told: RunError | undefined
+  ending: Ending | undefined
+  result: RunResult | undefined
+
+  aborting = false
+  /** An abort watches over the end of the run. */
+  watched = false
+  /** Who ends the run; whoever finds another number here has been replaced and stops. */
+  owner = 0
+  fiber: Fiber.Fiber<unknown, unknown> | undefined
+  /** Work of the ending that an abort does not wait for beyond the grace period. */
+  finishing: Fiber.Fiber<unknown, unknown> | undefined
+  readonly done = Deferred.makeUnsafe<RunResult>()
+  /** Called once, when the run is over and before anybody who waits for it goes on. */
+  readonly settle: (result: RunResult) => Effect.Effect<void>
+  readonly #clock: Clock.Clock
+
+  constructor(options: {
+    readonly config: RunConfig
+    readonly settings: RunSettings
+    readonly transcript: Transcript
+    readonly clock: Clock.Clock
+    readonly emitter: (reduce: (event: AgentEvent) => void) => Emitter
+    readonly settle: (result: RunResult) => Effect.Effect<void>
+  }) {
+    this.config = options.config
+    this.settings = options.settings
+    this.transcript = options.transcript
+    this.context = options.transcript
+    this.#clock = options.clock
+    this.settle = options.settle
+    this.emitter = options.emitter((event) => this.#reduce(event))
+  }
+
+  /** Milliseconds, of the clock the run started with. */
+  now(): number {
+    return this.#clock.currentTimeMillisUnsafe()
+  }
+
+  /**
+   * Emits an event for the loop. What is returned has to be yielded: the rest of the delivery, or, once an abort came,
+   * the interruption that ends the loop here.
+   */
+  emit(event: AgentEvent): Pending {
+    return this.emitter.emit(event) ?? (this.aborting ? Effect.interrupt : undefined)
+  }
+
+  /** Emits start and end of a whole message; see {@link emit}. */
+  record(message: AgentMessage): Pending {
+    const start = this.emit({ type: "message_start", message })
+    const end: AgentEvent = { type: "message_end", message }
+    return start === undefined ? this.emit(end) : Effect.flatMap(start, () => this.emit(end) ?? Effect.void)
+  }
+
+  /** The message that has started and not ended yet, as far as it has come. */
+  get streamingMessage(): AgentMessage | undefined {
+    return this.openMessage !== undefined && this.response !== undefined ? this.response.snapshot() : this.openMessage
+  }
+
+  /** The working context, as hooks see it. Results of a batch are part of it once the batch is over. */
+  hookContext(): RunContext {
+    return {
+      messages: this.context.until(this.batch?.contextLength ?? this.context.messages.length),
+      tools: this.settings.tools.tools
+    }
+  }
+
+  finishedTurn(message: AssistantMessage): FinishedTurn {
+    return { message, toolResults: this.turnResults, context: this.hookContext(), newMessages: this.added }
+  }
+
+  /** Replaces the working context for the rest of the run. */
+  replaceContext(update: ContextUpdate<never>, tools: ToolSet | undefined): void {
+    if (update.messages !== undefined && update.messages !== this.context.messages) {
+      this.context = new Transcript(update.messages)
+    }
+    if (tools !== undefined) this.settings.tools = tools
+  }
+
+  #reduce(event: AgentEvent): void {
+    switch (event.type) {
+      case "message_start":
+        this.openMessage = event.message
+        break
+      case "message_end":
+        this.#recorded(event.message)
+        break
+      case "turn_start":
+        this.turnOpen = true
+        break
+      case "turn_end":
+        this.turnOpen = false
+        this.turnMessage = undefined
+        this.turnResults = []
+        this.turnFinished = false
+        this.requested = undefined
+        break
+      case "agent_start":
+        this.started = true
+        break
+      case "agent_end":
+        this.ended = true
+        break
+    }
+  }
+
+  #recorded(message: AgentMessage): void {
+    this.openMessage = undefined
+    this.transcript.push(message)
+    if (this.context !== this.transcript) this.context.push(message)
+    this.added.push(message)
+    if (message.role === "assistant" && this.response !== undefined) {
+      this.turnMessage = message
+      this.response = undefined
+    } else if (message.role === "toolResult" && this.batch !== undefined) {
+      this.turnResults.push(message)
+    }
+  }
+}
+
+/** How the loop of a run came to its end. */
+export type Ending =
+  | { readonly _tag: "Stopped"; readonly outcome: RunOutcome }
+  | { readonly _tag: "Failed"; readonly error: RunError }
+  | { readonly _tag: "Aborted" }

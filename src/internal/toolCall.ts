@@ -1,0 +1,237 @@
+/**
+ * One tool call, from the gates to the final result: prepare, execute, finalize. Knows nothing of batches, events or
+ * messages; a call the model made and a call a tool made go the same way.
+ */
+import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
+import type { HookSet, RunContext, ToolCallDecision } from "../Hooks.ts"
+import type { AssistantMessage, ToolCall } from "../Messages.ts"
+import type { Any, CallContext, NestedCall, Services, ToolCallOutcome, ToolOutput, ToolResult } from "../Tools.ts"
+import { validationMessage } from "./arguments.ts"
+import { givenArguments, readArguments } from "./callArguments.ts"
+import { excerpt, show } from "./json.ts"
+import { readOutput } from "./toolOutput.ts"
+import { makeToolSet, type ToolSet } from "./toolSet.ts"
+
+/** What a call is made within. */
+export interface CallScope {
+  readonly tools: ToolSet
+  readonly hooks: HookSet
+  readonly assistantMessage: AssistantMessage
+  readonly context: RunContext
+}
+
+/** A call with its final result. */
+export interface Answered {
+  readonly _tag: "Answered"
+  readonly result: ToolResult
+  readonly isError: boolean
+}
+
+/** A call that passed the gates. */
+export interface Ready {
+  readonly _tag: "Ready"
+  readonly tool: Any
+  readonly args: unknown
+}
+
+export const answered = (result: ToolResult, isError: boolean): Answered => ({ _tag: "Answered", result, isError })
+
+/** An error result; source: pi's `createErrorToolResult`. */
+export const errorResult = (text: string): Answered =>
+  answered({ content: [{ type: "text", text }], details: {} }, true)
+
+const notFound = (name: string, tools: ToolSet): string => {
+  const names = [...tools.byName.keys()]
+  const available = names.length === 0 ? "There are no tools." : `Available tools: ${excerpt(names.join(", "), 1000)}`
+  return `Tool ${excerpt(name, 200)} not found. ${available}`
+}
+
+/** An interruption is handed on: it is the run's abort, not the hook's failure. */
+const unlessInterrupted = <A>(onFailure: (cause: Cause.Cause<unknown>) => A) => (cause: Cause.Cause<unknown>) =>
+  Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause as Cause.Cause<never>) : Effect.succeed(onFailure(cause))
+
+const isBlock = (decision: ToolCallDecision | void): decision is ToolCallDecision & { readonly _tag: "Block" } =>
+  decision !== undefined && decision._tag === "Block"
+
+const blocked = (decision: ToolCallDecision & { readonly _tag: "Block" }): Answered => {
+  const { isError, result } = errorResult(decision.reason || "Tool execution was blocked")
+  return answered(decision.terminate ? { ...result, terminate: true } : result, isError)
+}
+
+const askHooks = Effect.fnUntraced(function*(scope: CallScope, toolCall: ToolCall, ready: Ready) {
+  const { assistantMessage, context, hooks } = scope
+  let args = ready.args
+  for (const hook of hooks.beforeToolCall) {
+    const answer = hook({ toolCall, args, assistantMessage, context })
+    const decision = Effect.isEffect(answer) ? yield* answer : answer
+    if (isBlock(decision)) return blocked(decision)
+    if (decision?._tag === "AllowWith") args = decision.args
+  }
+  return args === ready.args ? ready : { ...ready, args }
+})
+
+const decode = (tool: Any, given: unknown): Answered | Ready => {
+  const codec = Result.getOrThrow(tool.parameters)
+  const decoded = codec.decode(given)
+  return Result.isSuccess(decoded)
+    ? { _tag: "Ready", tool, args: decoded.success }
+    : errorResult(validationMessage(tool.name, decoded.failure, given))
+}
+
+const afterPreparation = Effect.fnUntraced(function*(tool: Any, given: unknown) {
+  const answer = tool.prepareArguments!(given)
+  return decode(tool, Effect.isEffect(answer) ? yield* answer as Effect.Effect<unknown, unknown> : answer)
+})
+
+type Gate = Answered | Ready
+
+const failedGate = unlessInterrupted((cause): Gate => errorResult(show(Cause.squash(cause))))
+
+const throughHooks = (scope: CallScope, toolCall: ToolCall, gate: Gate): Gate | Effect.Effect<Gate> =>
+  gate._tag === "Answered" || scope.hooks.beforeToolCall.length === 0
+    ? gate
+    : Effect.catchCause(askHooks(scope, toolCall, gate), failedGate)
+
+/**
+ * The three gates (T1): the tool exists, its arguments decode, no hook blocks. Answers without an effect when no hook and
+ * no preparation has to be asked.
+ */
+export const prepare = (scope: CallScope, toolCall: ToolCall): Gate | Effect.Effect<Gate> => {
+  const tool = scope.tools.byName.get(toolCall.name)
+  if (tool === undefined) return errorResult(notFound(toolCall.name, scope.tools))
+  const given = givenArguments(toolCall)
+  if (Result.isFailure(given)) {
+    return errorResult(
+      `Tool call "${excerpt(toolCall.name, 200)}" was not executed: its arguments are not valid JSON. Received: ${
+        excerpt(given.failure, 400)
+      }`
+    )
+  }
+  if (tool.prepareArguments === undefined) return throughHooks(scope, toolCall, decode(tool, given.success))
+  return Effect.flatMap(
+    Effect.catchCause(
+      Effect.provideContext(afterPreparation(tool, given.success), scope.tools.services),
+      failedGate
+    ),
+    (gate) => {
+      const next = throughHooks(scope, toolCall, gate)
+      return Effect.isEffect(next) ? next : Effect.succeed(next)
+    }
+  )
+}
+
+/** The tool's effect; an `Exit` when it is done at once. Whatever the tool throws is a defect of the effect. */
+export const execute = (ready: Ready, call: CallContext): Effect.Effect<unknown, unknown> => {
+  const started = Result.try(() => ready.tool.execute(ready.args as never, call))
+  if (Result.isFailure(started)) return Exit.die(started.failure)
+  // The services of a tool are those of its tool set, which are provided where it runs.
+  return Effect.isEffect(started.success)
+    ? started.success as Effect.Effect<unknown, unknown>
+    : Exit.die(new Error(`Tool "${ready.tool.name}" did not return an Effect`))
+}
+
+/** What an ended execution means (T4). */
+export const settle = (tool: Any, exit: Exit.Exit<unknown, unknown>): Answered => {
+  if (Exit.isSuccess(exit)) {
+    const output = readOutput(tool.name, exit.value)
+    return Result.isSuccess(output)
+      ? answered(output.success, output.success.isError === true)
+      : errorResult(output.failure)
+  }
+  return errorResult(
+    Cause.hasInterruptsOnly(exit.cause) ? `Tool "${tool.name}" was interrupted` : show(Cause.squash(exit.cause))
+  )
+}
+
+const patch = Effect.fnUntraced(function*(scope: CallScope, toolCall: ToolCall, ready: Ready, first: Answered) {
+  const { assistantMessage, context, hooks } = scope
+  let { isError, result } = first
+  for (const hook of hooks.afterToolCall) {
+    const answer = hook({ toolCall, args: ready.args, assistantMessage, context, result, isError })
+    const change = Effect.isEffect(answer) ? yield* answer : answer
+    if (change === undefined) continue
+    const { content, details, structuredContent, terminate, usage } = change
+    const structured = structuredContent !== undefined
+      ? structuredContent
+      : content === undefined
+      ? result.structuredContent
+      : undefined
+    if (change.isError !== undefined) isError = change.isError
+    const { structuredContent: _, ...rest } = result
+    result = {
+      ...rest,
+      ...(content !== undefined && { content }),
+      ...(details !== undefined && { details }),
+      ...(usage !== undefined && { usage }),
+      ...(terminate !== undefined && { terminate }),
+      ...(structured !== undefined && { structuredContent: structured })
+    }
+  }
+  // The flag shows in a result only if the tool put it there, and then with its final value.
+  if (result.isError !== undefined && result.isError !== isError) result = { ...result, isError }
+  const output = readOutput(ready.tool.name, result)
+  return Result.isSuccess(output) ? answered(output.success, isError) : errorResult(output.failure)
+})
+
+/** Lets the `afterToolCall` hooks change a result (T5). */
+export const finalize = (
+  scope: CallScope,
+  toolCall: ToolCall,
+  ready: Ready,
+  outcome: Answered
+): Answered | Effect.Effect<Answered> =>
+  scope.hooks.afterToolCall.length === 0 ? outcome : Effect.catchCause(
+    patch(scope, toolCall, ready, outcome),
+    unlessInterrupted((cause) => errorResult(show(Cause.squash(cause))))
+  )
+
+/** A call that a tool makes to another: the same steps without events and messages (T7). */
+export const runNested = <T extends ReadonlyArray<Any>>(
+  scope: CallScope,
+  nested: NestedCall,
+  update: (partial: ToolOutput) => Effect.Effect<void>,
+  tools: T | undefined
+): Effect.Effect<ToolCallOutcome, never, Services<T[number]>> => {
+  const toolCall = readArguments(
+    { type: "toolCall", id: nested.id, name: nested.name, arguments: {} },
+    nested.arguments ?? {}
+  )
+  if (tools === undefined) return runIn(scope, toolCall, update)
+  return Effect.contextWith((services: Context.Context<Services<T[number]>>) => {
+    const set = makeToolSet(tools, services)
+    return Result.isFailure(set)
+      ? Effect.succeed(outcomeOf(toolCall, errorResult(set.failure.message)))
+      : runIn({ ...scope, tools: set.success }, toolCall, update)
+  })
+}
+
+const outcomeOf = (toolCall: ToolCall, { isError, result }: Answered): ToolCallOutcome => ({
+  toolCall,
+  result,
+  isError
+})
+
+const runIn = Effect.fnUntraced(function*(
+  scope: CallScope,
+  toolCall: ToolCall,
+  update: (partial: ToolOutput) => Effect.Effect<void>
+): Effect.fn.Return<ToolCallOutcome> {
+  const prepared = prepare(scope, toolCall)
+  const gate = Effect.isEffect(prepared) ? yield* prepared : prepared
+  if (gate._tag === "Answered") return outcomeOf(toolCall, gate)
+  const call: CallContext = {
+    toolCall,
+    assistantMessage: scope.assistantMessage,
+    update,
+    runToolCall: (nested, options) => runNested(scope, nested, update, options?.tools)
+  }
+  const exit = yield* Effect.exit(Effect.provideContext(execute(gate, call), scope.tools.services))
+  // The interruption of the tool that made the call is not the outcome of this one.
+  if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
+  const finalized = finalize(scope, toolCall, gate, settle(gate.tool, exit))
+  return outcomeOf(toolCall, Effect.isEffect(finalized) ? yield* finalized : finalized)
+})

@@ -1,0 +1,81 @@
+/**
+ * What a tool may succeed with, read as a result (T4, T9): a text, content blocks, or a whole result. Text is made well
+ * formed, and what is kept must encode as JSON.
+ */
+import * as Result from "effect/Result"
+import type { Content, ToolResult } from "../Tools.ts"
+import { encode, wellFormed } from "./json.ts"
+
+const kindOf = (value: unknown): string =>
+  value === null ? "null" : Array.isArray(value) ? "a list" : typeof value === "object" ? "an object" : typeof value
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const isContentBlock = (block: unknown): boolean =>
+  isRecord(block) && (
+    block.type === "text"
+      ? typeof block.text === "string"
+      : block.type === "image" && typeof block.data === "string" && typeof block.mimeType === "string"
+  )
+
+const text = (value: string): Content => [{ type: "text", text: wellFormed(value) }]
+
+const readContent = (content: unknown): Result.Result<Content, string> => {
+  if (typeof content === "string") return Result.succeed(text(content))
+  if (!Array.isArray(content)) return Result.fail(`content is ${kindOf(content)}`)
+  const bad = content.findIndex((block) => !isContentBlock(block))
+  if (bad >= 0) return Result.fail(`content[${bad}] is no text or image block`)
+  // Every block was checked.
+  const blocks = content as Content
+  const allWellFormed = blocks.every((block) => block.type !== "text" || block.text.isWellFormed())
+  return Result.succeed(
+    allWellFormed
+      ? blocks
+      : blocks.map((block) => block.type === "text" ? { ...block, text: wellFormed(block.text) } : block)
+  )
+}
+
+const resultFields = ["content", "details", "structuredContent", "usage", "isError", "terminate"] as const
+
+const jsonFields = ["details", "structuredContent", "usage"] as const
+
+/** The result, or what is wrong with the output, naming the tool. */
+export const readOutput = (tool: string, output: unknown): Result.Result<ToolResult, string> => {
+  if (typeof output === "string") return Result.succeed({ content: text(output) })
+  const wrong = (what: string) =>
+    Result.fail(
+      `Tool "${tool}" returned ${what}; a result is a text, a list of content blocks, or an object with content`
+    )
+  if (Array.isArray(output)) {
+    const content = readContent(output)
+    return Result.isSuccess(content)
+      ? Result.succeed({ content: content.success })
+      : wrong(`a list whose ${content.failure}`)
+  }
+  if (!isRecord(output)) return wrong(kindOf(output))
+  const keys = Object.keys(output)
+  if (keys.length > 0 && !resultFields.some((field) => field in output)) {
+    return wrong(`an object with ${keys.slice(0, 5).join(", ")}`)
+  }
+  // A field that is read below is checked there; the flags are compared with `true`.
+  let result = output as ToolResult
+  if (output.content !== undefined && output.content !== null) {
+    const content = readContent(output.content)
+    if (Result.isFailure(content)) return wrong(`an object whose ${content.failure}`)
+    if (content.success !== output.content) result = { ...result, content: content.success }
+  } else if (output.content === null) {
+    const { content: _, ...rest } = result
+    result = rest
+  }
+  for (const field of jsonFields) {
+    const value = result[field]
+    if (value === undefined) continue
+    const encoded = encode(value)
+    if (Result.isFailure(encoded)) {
+      return Result.fail(`Tool "${tool}" ran, but its result could not be serialised: ${field}: ${encoded.failure}`)
+    }
+    if (encoded.success !== value) result = { ...result, [field]: encoded.success }
+  }
+  return Result.succeed(result)
+}

@@ -1,0 +1,70 @@
+/**
+ * The tools a run can execute, checked and ready to be looked up, with the services they ask for.
+ */
+import type * as Context from "effect/Context"
+import * as Result from "effect/Result"
+import { AgentConfigError } from "../Errors.ts"
+import type { ToolDeclaration } from "../Messages.ts"
+import type { Any } from "../Tools.ts"
+
+interface Catalog {
+  readonly tools: ReadonlyArray<Any>
+  readonly byName: ReadonlyMap<string, Any>
+  readonly declarations: ReadonlyArray<ToolDeclaration>
+}
+
+export interface ToolSet extends Catalog {
+  readonly services: Context.Context<never>
+}
+
+const check = (tools: ReadonlyArray<Any>): Result.Result<Catalog, AgentConfigError> => {
+  const byName = new Map<string, Any>()
+  const declarations: Array<ToolDeclaration> = []
+  for (const tool of tools) {
+    if (typeof tool.name !== "string" || tool.name === "") {
+      return Result.fail(new AgentConfigError({ reason: "InvalidTool", message: "A tool has no name; give it one." }))
+    }
+    if (byName.has(tool.name)) {
+      return Result.fail(
+        new AgentConfigError({
+          reason: "DuplicateTool",
+          message: `Two tools are named "${tool.name}"; a model could not tell them apart. Rename one of them.`
+        })
+      )
+    }
+    if (Result.isFailure(tool.parameters)) {
+      return Result.fail(
+        new AgentConfigError({
+          reason: "InvalidToolParameters",
+          message: `The parameters of tool "${tool.name}" cannot be shown to a model: ${tool.parameters.failure}`
+        })
+      )
+    }
+    byName.set(tool.name, tool)
+    declarations.push({
+      name: tool.name,
+      description: tool.description,
+      parameters: tool.parameters.success.jsonSchema
+    })
+  }
+  return Result.succeed({ tools: tools.slice(), byName, declarations })
+}
+
+// Agents that are made with the same list share one catalog.
+const catalogs = new WeakMap<ReadonlyArray<Any>, Catalog>()
+
+const catalogOf = (tools: ReadonlyArray<Any>): Result.Result<Catalog, AgentConfigError> => {
+  const known = catalogs.get(tools)
+  if (known !== undefined && known.tools.length === tools.length && known.tools.every((tool, i) => tool === tools[i])) {
+    return Result.succeed(known)
+  }
+  return Result.map(check(tools), (catalog) => {
+    catalogs.set(tools, catalog)
+    return catalog
+  })
+}
+
+export const makeToolSet = (
+  tools: ReadonlyArray<Any>,
+  services: Context.Context<never>
+): Result.Result<ToolSet, AgentConfigError> => Result.map(catalogOf(tools), (catalog) => ({ ...catalog, services }))

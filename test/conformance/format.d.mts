@@ -1,0 +1,2 @@
+/** Scenario as JSON with one line per list entry. */
+export function formatScenario(scenario: object): string

@@ -1,0 +1,91 @@
+#!/usr/bin/env node
+// Plays scenarios (SCENARIO.md) against this library and prints their traces, one line of JSON each.
+//
+//   node test/conformance/scenario.ts FILE...     a file holds a scenario, or JSON lines: a scenario a line
+//   node test/conformance/scenario.ts -           JSON lines on standard input
+import { readFileSync } from "node:fs"
+import { playScenario } from "./player.ts"
+import type { Scenario } from "./types.ts"
+import { validate } from "./validate.mjs"
+
+/** Something the user gave that cannot be played. */
+class Unusable extends Error {}
+
+interface Source {
+  /** Where it stands, for messages. */
+  readonly place: string
+  readonly text: string
+}
+
+const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error)
+
+const read = (file: string): string => {
+  try {
+    return readFileSync(file === "-" ? 0 : file, "utf8")
+  } catch (error) {
+    throw new Unusable(`${file}: cannot be read: ${messageOf(error)}`)
+  }
+}
+
+const parses = (text: string): boolean => {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A file is one scenario when it is JSON as a whole, else every line that is not blank is one. */
+const sourcesOf = (file: string): ReadonlyArray<Source> => {
+  const name = file === "-" ? "standard input" : file
+  const text = read(file).replace(/^\uFEFF/, "")
+  const lines = text.split("\n").flatMap((line, index) =>
+    line.trim() === "" ? [] : [{ place: `${name}, line ${index + 1}`, text: line }]
+  )
+  // A scenario over several lines that is not valid JSON is reported as a whole: none of its lines would parse alone.
+  const whole = lines.length <= 1 || parses(text) || !lines.some((line) => parses(line.text))
+  if (!whole) return lines
+  return lines.length === 0 && file === "-" ? [] : [{ place: lines.length === 1 ? lines[0]!.place : name, text }]
+}
+
+interface Playable {
+  readonly place: string
+  readonly scenario: Scenario
+}
+
+const playable = ({ place, text }: Source): Playable => {
+  let scenario: unknown
+  try {
+    scenario = JSON.parse(text)
+  } catch (error) {
+    throw new Unusable(`${place}: not valid JSON: ${messageOf(error)}`)
+  }
+  const problems = validate(scenario)
+  if (problems.length > 0) throw new Unusable(`${place}: not a valid scenario: ${problems.join("; ")}`)
+  return { place, scenario: scenario as Scenario }
+}
+
+const main = async (files: ReadonlyArray<string>): Promise<void> => {
+  if (files.length === 0) throw new Unusable("usage: scenario.ts FILE... | -")
+  // All are checked before the first is played: either every scenario has its line, or a message says why not.
+  for (const { place, scenario } of files.flatMap(sourcesOf).map(playable)) {
+    let line: string
+    try {
+      line = JSON.stringify(await playScenario(scenario))
+    } catch (error) {
+      throw new Unusable(`${place}: cannot be played: ${messageOf(error)}`)
+    }
+    process.stdout.write(`${line}\n`)
+  }
+}
+
+// Whoever reads the traces may stop early.
+process.stdout.on("error", () => process.exit(0))
+
+try {
+  await main(process.argv.slice(2))
+} catch (error) {
+  process.stderr.write(`${messageOf(error)}\n`)
+  process.exitCode = 2
+}

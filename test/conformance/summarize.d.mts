@@ -1,0 +1,2 @@
+/** One-glance view of a trace as text. */
+export function summarize(trace: object): string
