@@ -6,7 +6,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { AgentMessage, Message } from "./Messages.ts"
+import { type AgentMessage, isMessage, type Message } from "./Messages.ts"
 
 /**
  * A conversion whose requirements were met.
@@ -20,11 +20,6 @@ export interface Conversion {
   ) => ReadonlyArray<Message> | Effect.Effect<ReadonlyArray<Message>, unknown>
 }
 
-const isLlmMessage = (message: AgentMessage): message is Message => {
-  const role: string = message.role
-  return role === "user" || role === "assistant" || role === "toolResult" || role === "system"
-}
-
 /**
  * Keeps the roles a model knows (`system`, `user`, `assistant`, `toolResult`) and drops the rest; source: pi's
  * `defaultConvertToLlm`. While it is in place, requests are extended instead of built anew.
@@ -32,7 +27,7 @@ const isLlmMessage = (message: AgentMessage): message is Message => {
  * @category constructors
  * @since 0.1.0
  */
-export const defaultConversion: Conversion = { convert: (messages) => messages.filter(isLlmMessage) }
+export const defaultConversion: Conversion = { convert: (messages) => messages.filter(isMessage) }
 
 /**
  * The conversion in use; the default is {@link defaultConversion}.

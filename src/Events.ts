@@ -17,6 +17,7 @@
  *
  * @since 0.1.0
  */
+import * as Stream from "effect/Stream"
 import type { RunOutcome } from "./Errors.ts"
 import type { AgentMessage, AssistantMessage, JsonObject, ToolCall, ToolResultMessage } from "./Messages.ts"
 import type { ToolResult } from "./Tools.ts"
@@ -92,3 +93,51 @@ export type AgentEvent =
  * @since 0.1.0
  */
 export type AgentEventType = AgentEvent["type"]
+
+/** The form of an event on the wire: errors as plain fields, and updates without the snapshot their deltas add up to. */
+const toWire = (event: AgentEvent): unknown => {
+  switch (event.type) {
+    case "message_update": {
+      const { assistantMessageEvent, type } = event
+      return { type, assistantMessageEvent }
+    }
+    case "agent_end":
+      return { ...event, outcome: wireOutcome(event.outcome) }
+    default:
+      return event
+  }
+}
+
+const wireOutcome = (outcome: RunOutcome): unknown => {
+  if (outcome._tag !== "Failed") return outcome
+  const { error } = outcome
+  const { _tag, message } = error
+  return {
+    _tag: "Failed",
+    error: { _tag, message, ...(_tag === "HookError" ? { hook: error.hook } : { reason: error.reason }) }
+  }
+}
+
+/**
+ * Events as server-sent events, one text each: the event's type as `event`, its JSON as `data`.
+ *
+ * **Details**
+ *
+ * A `message_update` carries its delta only: the snapshot of the whole message would make a long response cost quadratic
+ * traffic. `message_end` carries the message.
+ *
+ * **Example** (The body of a response)
+ *
+ * ```ts
+ * import { Stream } from "effect"
+ * import { Agent, Events } from "effect-pi"
+ *
+ * const body = (agent: Agent.AgentService, prompt: string) =>
+ *   Agent.stream(agent, prompt).pipe(Events.toSse, Stream.encodeText)
+ * ```
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const toSse = <E, R>(events: Stream.Stream<AgentEvent, E, R>): Stream.Stream<string, E, R> =>
+  Stream.map(events, (event) => `event: ${event.type}\ndata: ${JSON.stringify(toWire(event))}\n\n`)

@@ -15,7 +15,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
-import type * as Types from "effect/Types"
 import type {
   AgentMessage,
   AssistantMessage,
@@ -167,7 +166,19 @@ export interface TurnUpdate<R = never> extends RequestUpdate<R> {
 /** A value, or an effect of one. */
 type Answer<A, E, R> = A | Effect.Effect<A, E, R>
 
+/** A hook whose requirements are met. */
 type Bound<Input, A> = (input: Input) => Answer<A, unknown, never>
+
+/**
+ * A bound hook that may bring tools along, with the services those tools ask for.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface BoundUpdate<Input, A> {
+  readonly run: Bound<Input, A | void>
+  readonly services: Context.Context<never>
+}
 
 /**
  * The hooks in use, by kind, with all requirements met.
@@ -180,20 +191,9 @@ export interface HookSet {
   readonly beforeToolCall: ReadonlyArray<Bound<ToolCallRequest, ToolCallDecision | void>>
   readonly afterToolCall: ReadonlyArray<Bound<ToolCallOutcome, ToolResultPatch | void>>
   readonly finishTurn: ReadonlyArray<Bound<FinishedTurn, TurnDecision | void>>
-  readonly prepareNextTurn: ReadonlyArray<BoundUpdate<FinishedTurn, TurnUpdate>>
-  readonly prepareRequest: ReadonlyArray<BoundUpdate<PreparedRequest, RequestUpdate>>
+  readonly prepareNextTurn: ReadonlyArray<BoundUpdate<FinishedTurn, TurnUpdate<any>>>
+  readonly prepareRequest: ReadonlyArray<BoundUpdate<PreparedRequest, RequestUpdate<any>>>
   readonly apiKey: ReadonlyArray<Bound<Model, Redacted.Redacted | string | undefined | void>>
-}
-
-/**
- * A hook that may bring tools along, and the services those tools ask for.
- *
- * @category models
- * @since 0.1.0
- */
-export interface BoundUpdate<Input, A> {
-  readonly run: Bound<Input, A | void>
-  readonly services: Context.Context<never>
 }
 
 const emptyHooks: HookSet = {
@@ -217,18 +217,23 @@ export const Hooks: Context.Reference<HookSet> = Context.Reference("effect-pi/Ho
 })
 
 /**
- * A hook of one kind that asks for `R`.
+ * A hook that asks for the services `R`; it adds itself to a set once they are there.
  *
  * @category models
  * @since 0.1.0
  */
 export interface Hook<out R = never> {
-  readonly kind: keyof HookSet
-  readonly run: (input: never) => unknown
-  readonly _R?: Types.Covariant<R>
+  readonly addTo: (hooks: HookSet, services: Context.Context<R>) => HookSet
 }
 
-const make = (kind: keyof HookSet) => (run: (input: never) => unknown): Hook<never> => ({ kind, run })
+const bind = <Input, A, E, R>(
+  run: (input: Input) => Answer<A, E, R>,
+  services: Context.Context<R>
+): Bound<Input, A> =>
+(input) => {
+  const answer = run(input)
+  return Effect.isEffect(answer) ? Effect.provideContext(answer, services) : answer
+}
 
 /**
  * Allows a tool call.
@@ -270,9 +275,11 @@ export const block = (reason?: string, options?: { readonly terminate?: boolean 
  * @category constructors
  * @since 0.1.0
  */
-export const transformContext: <E = never, R = never>(
+export const transformContext = <E = never, R = never>(
   run: (messages: ReadonlyArray<AgentMessage>) => Answer<ReadonlyArray<AgentMessage>, E, R>
-) => Hook<R> = make("transformContext")
+): Hook<R> => ({
+  addTo: (hooks, services) => ({ ...hooks, transformContext: [...hooks.transformContext, bind(run, services)] })
+})
 
 /**
  * Decides about a tool call whose arguments are valid, before it runs.
@@ -290,9 +297,11 @@ export const transformContext: <E = never, R = never>(
  * @category constructors
  * @since 0.1.0
  */
-export const beforeToolCall: <E = never, R = never>(
+export const beforeToolCall = <E = never, R = never>(
   run: (request: ToolCallRequest) => Answer<ToolCallDecision | void, E, R>
-) => Hook<R> = make("beforeToolCall")
+): Hook<R> => ({
+  addTo: (hooks, services) => ({ ...hooks, beforeToolCall: [...hooks.beforeToolCall, bind(run, services)] })
+})
 
 /**
  * Changes the result of a tool that ran, before anybody sees it.
@@ -300,9 +309,11 @@ export const beforeToolCall: <E = never, R = never>(
  * @category constructors
  * @since 0.1.0
  */
-export const afterToolCall: <E = never, R = never>(
+export const afterToolCall = <E = never, R = never>(
   run: (outcome: ToolCallOutcome) => Answer<ToolResultPatch | void, E, R>
-) => Hook<R> = make("afterToolCall")
+): Hook<R> => ({
+  addTo: (hooks, services) => ({ ...hooks, afterToolCall: [...hooks.afterToolCall, bind(run, services)] })
+})
 
 /**
  * Runs at the end of every turn, after the tool results and before `turn_end`; decides whether the run goes on.
@@ -314,9 +325,11 @@ export const afterToolCall: <E = never, R = never>(
  * @category constructors
  * @since 0.1.0
  */
-export const finishTurn: <E = never, R = never>(
+export const finishTurn = <E = never, R = never>(
   run: (turn: FinishedTurn) => Answer<TurnDecision | void, E, R>
-) => Hook<R> = make("finishTurn")
+): Hook<R> => ({
+  addTo: (hooks, services) => ({ ...hooks, finishTurn: [...hooks.finishTurn, bind(run, services)] })
+})
 
 /**
  * Runs before every turn but the first: replaces context, model or thinking level for the rest of the run, or appends
@@ -325,9 +338,14 @@ export const finishTurn: <E = never, R = never>(
  * @category constructors
  * @since 0.1.0
  */
-export const prepareNextTurn: <E = never, R = never, R2 = never>(
+export const prepareNextTurn = <E = never, R = never, R2 = never>(
   run: (turn: FinishedTurn) => Answer<TurnUpdate<R2> | void, E, R>
-) => Hook<R | R2> = make("prepareNextTurn")
+): Hook<R | R2> => ({
+  addTo: (hooks, services) => ({
+    ...hooks,
+    prepareNextTurn: [...hooks.prepareNextTurn, { run: bind(run, services), services }]
+  })
+})
 
 /**
  * Runs before every request: replaces context, model or thinking level for the rest of the run.
@@ -335,9 +353,14 @@ export const prepareNextTurn: <E = never, R = never, R2 = never>(
  * @category constructors
  * @since 0.1.0
  */
-export const prepareRequest: <E = never, R = never, R2 = never>(
+export const prepareRequest = <E = never, R = never, R2 = never>(
   run: (request: PreparedRequest) => Answer<RequestUpdate<R2> | void, E, R>
-) => Hook<R | R2> = make("prepareRequest")
+): Hook<R | R2> => ({
+  addTo: (hooks, services) => ({
+    ...hooks,
+    prepareRequest: [...hooks.prepareRequest, { run: bind(run, services), services }]
+  })
+})
 
 /**
  * Supplies the key for a request, freshly each time.
@@ -345,19 +368,11 @@ export const prepareRequest: <E = never, R = never, R2 = never>(
  * @category constructors
  * @since 0.1.0
  */
-export const apiKey: <E = never, R = never>(
+export const apiKey = <E = never, R = never>(
   run: (model: Model) => Answer<Redacted.Redacted | string | undefined | void, E, R>
-) => Hook<R> = make("apiKey")
-
-const bind = (hook: Hook<unknown>, services: Context.Context<never>) => {
-  // The constructors fix the input of each kind; the list of a kind only ever holds hooks of that kind.
-  const run = hook.run as (input: unknown) => unknown
-  const bound = (input: unknown) => {
-    const answer = run(input)
-    return Effect.isEffect(answer) ? Effect.provideContext(answer, services) : answer
-  }
-  return hook.kind === "prepareNextTurn" || hook.kind === "prepareRequest" ? { run: bound, services } : bound
-}
+): Hook<R> => ({
+  addTo: (hooks, services) => ({ ...hooks, apiKey: [...hooks.apiKey, bind(run, services)] })
+})
 
 /**
  * Adds hooks to those of the context the layer is built in, so that an application's policy stays when a session adds
@@ -384,12 +399,12 @@ const bind = (hook: Hook<unknown>, services: Context.Context<never>) => {
  */
 export const layer = <const H extends ReadonlyArray<Hook<any>>>(
   ...hooks: H
-): Layer.Layer<never, never, H[number] extends Hook<infer R> ? R : never> =>
+): Layer.Layer<never, never, ServicesOf<H[number]>> =>
   Layer.fresh(Layer.effect(
     Hooks,
-    Effect.contextWith((services: Context.Context<any>) => {
-      const set: Record<string, ReadonlyArray<unknown>> = { ...Context.get(services, Hooks) }
-      for (const hook of hooks) set[hook.kind] = [...set[hook.kind]!, bind(hook, services)]
-      return Effect.succeed(set as unknown as HookSet)
-    })
+    Effect.contextWith((services: Context.Context<ServicesOf<H[number]>>) =>
+      Effect.succeed(hooks.reduce<HookSet>((set, hook) => hook.addTo(set, services), Context.get(services, Hooks)))
+    )
   ))
+
+type ServicesOf<H> = H extends Hook<infer R> ? R : never

@@ -150,7 +150,7 @@ const inject = Effect.fnUntraced(function*(run: Run, prepared: ReadonlyArray<Age
 const update = (
   run: Run,
   hook: "prepareNextTurn" | "prepareRequest",
-  { context, model, thinkingLevel }: RequestUpdate,
+  { context, model, thinkingLevel }: RequestUpdate<any>,
   services: Context.Context<never>
 ): Effect.Effect<void, HookError> => {
   const tools = context?.tools === undefined ? undefined : makeToolSet(context.tools, services)
@@ -164,15 +164,15 @@ const update = (
 }
 
 const prepareNextTurn = Effect.fnUntraced(function*(run: Run) {
-  let messages = noMessages
+  const messages: Array<AgentMessage> = []
   const lastTurn = run.lastTurn!
   for (const { run: hook, services } of run.config.hooks.prepareNextTurn) {
     const turn: FinishedTurn = { ...lastTurn, context: run.hookContext() }
     const answer = yield* naming(run, "prepareNextTurn")(ask(() => hook(turn)))
-    if (run.aborting) yield* Effect.interrupt
+    if (run.aborting) return yield* Effect.interrupt
     if (answer === undefined) continue
     yield* update(run, "prepareNextTurn", answer, services)
-    if (answer.messages !== undefined) messages = [...messages, ...answer.messages]
+    if (answer.messages !== undefined) messages.push(...answer.messages)
   }
   return messages
 })
@@ -183,7 +183,7 @@ const prepareRequest = Effect.fnUntraced(function*(run: Run) {
     const { model, thinkingLevel } = run.settings
     const request = { context: run.hookContext(), model, thinkingLevel }
     const answer = yield* naming(run, "prepareRequest")(ask(() => hook(request)))
-    if (run.aborting) yield* Effect.interrupt
+    if (run.aborting) return yield* Effect.interrupt
     if (answer !== undefined) yield* update(run, "prepareRequest", answer, services)
   }
   if (needsInjection(run, noMessages)) yield* inject(run, noMessages)
@@ -196,7 +196,7 @@ const finishTurn = Effect.fnUntraced(function*(run: Run, message: AssistantMessa
   for (const hook of run.config.hooks.finishTurn) {
     const turn = run.finishedTurn(message)
     const answer = yield* naming(run, "finishTurn")(ask(() => hook(turn)))
-    if (run.aborting) yield* Effect.interrupt
+    if (run.aborting) return yield* Effect.interrupt
     if (answer !== undefined && decision !== "end") decision = answer
   }
   return decision

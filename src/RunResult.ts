@@ -48,15 +48,10 @@ export class RunResult {
    * ```
    */
   get orFail(): Effect.Effect<RunResult, RunAborted | RunFailed> {
-    switch (this.outcome._tag) {
-      case "Completed":
-        return Effect.succeed(this)
-      case "Aborted":
-        return Effect.fail(new RunAborted({ message: "The run was aborted" }))
-      case "Failed": {
-        const { error } = this.outcome
-        return Effect.fail(new RunFailed({ message: describe(error), error }))
-      }
-    }
+    const { outcome } = this
+    if (outcome._tag === "Completed") return Effect.succeed(this)
+    return outcome._tag === "Aborted"
+      ? Effect.fail(new RunAborted({ message: "The run was aborted" }))
+      : Effect.fail(new RunFailed({ message: describe(outcome.error), error: outcome.error }))
   }
 }

@@ -119,7 +119,7 @@ const resultMessage = (run: Run, { final, toolCall }: Call): ToolResultMessage =
     toolCallId: toolCall.id,
     toolName: toolCall.name,
     content,
-    // What a tool gave was checked to be JSON.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what a tool gave was checked to be JSON
     ...(details !== undefined && { details: details as NonNullable<ToolResultMessage["details"]> }),
     ...(usage !== undefined && { usage }),
     isError: final!.isError,
@@ -251,7 +251,7 @@ const gate = Effect.fnUntraced(function*(run: Run, batch: Batch, call: Call) {
   } else passed = prepared
   if (passed._tag === "Ready") call.ready = passed
   else if ((pending = end(run, call, passed)) !== undefined) yield* pending
-  if (run.aborting) yield* Effect.interrupt
+  if (run.aborting) return yield* Effect.interrupt
 })
 
 /** Runs the calls of an open batch and records their results; whether all of them ask the run to stop. */
@@ -273,7 +273,7 @@ export const runBatch = Effect.fnUntraced(function*(run: Run, batch: Batch) {
       })
     }
     for (const call of batch.calls) {
-      if (run.aborting) yield* Effect.interrupt
+      if (run.aborting) return yield* Effect.interrupt
       if ((pending = run.record(resultMessage(run, call))) !== undefined) yield* pending
     }
   }

@@ -10,9 +10,10 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { type RunError, RunOutcome } from "../Errors.ts"
 import type { AgentEvent } from "../Events.ts"
+import { toolCalls } from "../Messages.ts"
 import { RunResult } from "../RunResult.ts"
 import { Accumulator } from "./accumulator.ts"
-import { closeBatch } from "./batch.ts"
+import { type Batch, closeBatch, openBatch } from "./batch.ts"
 import { abortedResponse, ask } from "./response.ts"
 import type { Ending, Run } from "./run.ts"
 
@@ -83,7 +84,8 @@ const closeOpen = Effect.fnUntraced(function*(run: Run, ending: Ending, owner: n
     yield* emit({ type: "message_end", message })
   }
   if (run.turnOpen && run.turnMessage === undefined) yield* closeResponse(run, error, emit)
-  else if (run.batch !== undefined) yield* closeBatch(run, run.batch, emit)
+  const batch = run.batch ?? unopenedBatch(run)
+  if (batch !== undefined) yield* closeBatch(run, batch, emit)
   if (run.turnOpen) yield* closeTurn(run, emit, owner)
   if (run.told === error) return
   // A failure that no message tells of yet stands in a turn of its own (H5).
@@ -91,6 +93,15 @@ const closeOpen = Effect.fnUntraced(function*(run: Run, ending: Ending, owner: n
   yield* closeResponse(run, error, emit)
   yield* closeTurn(run, emit, owner)
 })
+
+/** The batch of a message whose calls were not begun. */
+const unopenedBatch = (run: Run): Batch | undefined => {
+  const message = run.turnMessage
+  if (message === undefined || message.stopReason === "error" || message.stopReason === "aborted") return undefined
+  const calls = toolCalls(message)
+  const { toolExecution, tools } = run.settings
+  return calls.length > run.turnResults.length ? openBatch(run, message, calls, tools, toolExecution) : undefined
+}
 
 const outcomeOf = (run: Run, ending: Ending): RunOutcome => {
   if (ending._tag === "Failed") return RunOutcome.Failed({ error: ending.error })
@@ -116,7 +127,7 @@ export const close = Effect.fnUntraced(function*(run: Run, ending: Ending, owner
 
 /** Ends an aborted run in the place of its fiber, which does not stop: what still works is left behind. */
 export const takeOver = Effect.fnUntraced(function*(run: Run) {
-  const fork = Effect.runForkWith(yield* Effect.context<never>())
+  const fork = Effect.runForkWith(yield* Effect.context())
   const owner = ++run.owner
   run.finishing?.interruptUnsafe()
   run.emitter.detach((effect) => void fork(effect))

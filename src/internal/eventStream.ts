@@ -1,7 +1,7 @@
 /**
  * A run as the stream of its events, without loss: the run waits for a slow consumer, and ends when the consumer goes.
  */
-import * as Cause from "effect/Cause"
+import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"

@@ -1,7 +1,7 @@
 /**
  * The agent behind `Agent.make`: one object per agent, whose methods are shared.
  */
-import * as Clock from "effect/Clock"
+import type * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -18,7 +18,7 @@ import { type Beginning, doubleLoop } from "../Loop.ts"
 import { type AgentMessage, initialSystem, Transcript as TranscriptSchema, user } from "../Messages.ts"
 import { make as makeQueue, type MessageQueue, type QueueMode } from "../Queues.ts"
 import { RunResult } from "../RunResult.ts"
-import { StreamFn } from "../StreamFn.ts"
+import type { StreamFn } from "../StreamFn.ts"
 import type { Any, ExecutionMode, Services } from "../Tools.ts"
 import { admit } from "./admit.ts"
 import { Emitter, subscriber, type Subscribers } from "./emitter.ts"
@@ -51,8 +51,13 @@ const checkTranscript = (messages: ReadonlyArray<AgentMessage>): Result.Result<v
   })
 
 /** Services of the place an agent is made in that belong to that place, not to the runs it starts later. */
-const withoutAmbient = (services: Context.Context<never>): Context.Context<never> =>
-  Context.omit(Scope.Scope, Tracer.ParentSpan, CurrentRun)(services as Context.Context<Scope.Scope | Tracer.ParentSpan>)
+const withoutAmbient: <R>(
+  services: Context.Context<R>
+) => Context.Context<Exclude<R, Scope.Scope | Tracer.ParentSpan>> = Context.omit(
+  Scope.Scope,
+  Tracer.ParentSpan,
+  CurrentRun
+)
 
 /** From the start of a run until the agent is idle: the run, and those that follow-ups of its listeners start. */
 interface Activity {
@@ -388,9 +393,9 @@ class Host implements AgentService {
   subscribe<E, R>(listener: Listener<E, R>): Effect.Effect<Effect.Effect<void>, never, R> {
     return Effect.contextWith((services: Context.Context<R>) =>
       Effect.sync(() => {
-        const own = withoutAmbient(services)
-        // What the listener asked for is in the context it was subscribed in.
-        const added = subscriber(listener, (effect) => Effect.provideContext(effect as Effect.Effect<void>, own))
+        // A listener that is subscribed inside a run is not part of that run.
+        const own = Context.omit(CurrentRun)(services)
+        const added = subscriber(listener, (effect) => Effect.provideContext(effect, own))
         this.#subscribers.list = [...this.#subscribers.list, added]
         return Effect.sync(() => {
           added.active = false
@@ -400,6 +405,9 @@ class Host implements AgentService {
     )
   }
 }
+
+const isList = (input: AgentMessage | ReadonlyArray<AgentMessage>): input is ReadonlyArray<AgentMessage> =>
+  Array.isArray(input)
 
 const readPrompt = (
   input: string | AgentMessage | ReadonlyArray<AgentMessage>,
@@ -414,7 +422,7 @@ const readPrompt = (
     const text = input === "" ? [] : [{ type: "text" as const, text: input }]
     return Result.succeed([user([...text, ...images])])
   }
-  const messages = Array.isArray(input) ? input as ReadonlyArray<AgentMessage> : [input as AgentMessage]
+  const messages = isList(input) ? input : [input]
   return Result.mapBoth(decodeTranscript(messages), {
     onFailure: (error) =>
       new InvalidPrompt({ reason: "InvalidMessage", message: `The prompt's messages do not decode: ${error.message}` }),

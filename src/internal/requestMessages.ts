@@ -3,12 +3,14 @@
  * `error` or `aborted`, assistant messages with nothing left in them, results whose call is not in the request, and calls
  * whose result is not. A call and its results pair by position: the results stand right behind the message that calls.
  */
-import type { AgentMessage, AssistantMessage, Message, ToolCall, ToolResultMessage } from "../Messages.ts"
-
-const isLlmMessage = (message: AgentMessage): message is Message => {
-  const role: string = message.role
-  return role === "user" || role === "toolResult" || role === "assistant" || role === "system"
-}
+import {
+  type AgentMessage,
+  type AssistantMessage,
+  isMessage,
+  type Message,
+  type ToolCall,
+  type ToolResultMessage
+} from "../Messages.ts"
 
 /** Whether a block says nothing: empty text, or empty thinking without an encrypted payload. */
 const isEmpty = (block: AssistantMessage["content"][number]): boolean =>
@@ -42,9 +44,9 @@ class Normalizer {
         index++
       } else {
         const start = index++
-        while (index < source.length && source[index]!.role === "toolResult") index++
-        // The loop above saw to it that these are results.
-        const complete = this.#group(message, source.slice(start + 1, index) as Array<ToolResultMessage>, target)
+        const results: Array<ToolResultMessage> = []
+        for (let next = source[index]; next?.role === "toolResult"; next = source[++index]) results.push(next)
+        const complete = this.#group(message, results, target)
         if (!complete && index === source.length) return start
       }
     }
@@ -118,23 +120,25 @@ export class RequestMessages {
 
   /** Takes in what was added to the transcript since. */
   extend(): this {
-    const fresh = this.#source.slice(this.#seen).filter(isLlmMessage)
+    const source = this.#source
+    const fresh = source.slice(this.#seen).filter(isMessage)
     const normalizer = new Normalizer()
     const normal: Array<Message> = []
     const settled = normalizer.run(fresh, 0, normal)
     this.splitPairs = normalizer.splitPairs
-    const unchanged = normal.length === this.#source.length - this.#seen &&
-      normal.every((message, index) => message === this.#source[this.#seen + index])
-    if (this.#own === undefined && unchanged && settled === fresh.length) {
-      this.#seen = this.#source.length
-      // Nothing was left out so far: every message is one that a model knows.
-      this.messages = this.#source as ReadonlyArray<Message>
-      return this
+    if (this.#own === undefined) {
+      const unchanged = settled === fresh.length && normal.length === source.length - this.#seen &&
+        normal.every((message, index) => message === source[this.#seen + index])
+      if (unchanged && allMessages(source, this.#seen)) {
+        this.#seen = source.length
+        this.messages = source
+        return this
+      }
+      this.#own = source.slice(0, this.#seen).filter(isMessage)
     }
-    this.#own ??= this.#source.slice(0, this.#seen) as Array<Message>
     if (settled === fresh.length) {
       for (const message of normal) this.#own.push(message)
-      this.#seen = this.#source.length
+      this.#seen = source.length
       this.messages = this.#own
     } else {
       // A call at the end has no result yet; what is handed out is not what the next request continues.
@@ -142,4 +146,13 @@ export class RequestMessages {
     }
     return this
   }
+}
+
+/** Whether a list whose beginning was looked at before holds only messages that a model knows. */
+const allMessages = (
+  messages: ReadonlyArray<AgentMessage>,
+  from: number
+): messages is ReadonlyArray<Message> => {
+  for (let index = from; index < messages.length; index++) if (!isMessage(messages[index]!)) return false
+  return true
 }

@@ -105,22 +105,20 @@ const read = (run: Run, accumulator: Accumulator, stream: Stream.Stream<StreamEv
   const scope = Scope.makeUnsafe()
   const reader = new Reader()
   const reading = Effect.flatMap(Channel.toTransform(Stream.toChannel(stream))(Cause.done(), scope), (pull) => {
-    let pulling = false
-    return Effect.whileLoop({
+    return Effect.whileLoop<ReadonlyArray<StreamEvent> | void, ModelError | Cause.Done, never>({
       while: () => !reader.ended,
-      body: (): Effect.Effect<ReadonlyArray<StreamEvent> | void, ModelError | Cause.Done> => {
+      body: () => {
         while (reader.next < reader.chunk.length) {
           const pending = take(run, accumulator, reader, reader.chunk[reader.next++]!)
           if (reader.ended) return Effect.void
           if (pending !== undefined) return pending
         }
-        pulling = true
         return pull
       },
+      // What listeners have left to do gives nothing; a pull gives the next events.
       step: (chunk) => {
-        if (!pulling) return
-        pulling = false
-        reader.chunk = chunk as ReadonlyArray<StreamEvent>
+        if (chunk === undefined) return
+        reader.chunk = chunk
         reader.next = 0
       }
     })
@@ -163,7 +161,7 @@ export const respond = Effect.fnUntraced(function*(run: Run, model: Model, think
     )
   }
   const apiKey = run.config.hooks.apiKey.length === 0 ? undefined : yield* keyFor(run, model)
-  if (run.aborting) yield* Effect.interrupt
+  if (run.aborting) return yield* Effect.interrupt
   const accumulator = run.response = new Accumulator(model, run.now())
   const { headers, metadata, sessionId, thinkingBudgets } = run.config
   const stream = open(run, {
@@ -178,7 +176,7 @@ export const respond = Effect.fnUntraced(function*(run: Run, model: Model, think
     metadata
   })
   const exit = yield* Effect.exit(read(run, accumulator, stream))
-  if (run.aborting) yield* Effect.interrupt
+  if (run.aborting) return yield* Effect.interrupt
   if (Exit.isFailure(exit)) streamFailure(accumulator, exit.cause)
   else if (!exit.value) accumulator.fail(incomplete())
   const message = accumulator.message(thinkingLevel)

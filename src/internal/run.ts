@@ -141,8 +141,12 @@ export class Run {
    * the interruption that ends the loop here.
    */
   emit(event: AgentEvent): Pending {
-    return this.emitter.emit(event) ?? (this.aborting ? Effect.interrupt : undefined)
+    const pending = this.emitter.emit(event)
+    if (pending !== undefined) return Effect.andThen(pending, this.#goOn)
+    return this.aborting ? Effect.interrupt : undefined
   }
+
+  readonly #goOn = Effect.suspend(() => this.aborting ? Effect.interrupt : Effect.void)
 
   /** Emits start and end of a whole message; see {@link emit}. */
   record(message: AgentMessage): Pending {
@@ -169,7 +173,7 @@ export class Run {
   }
 
   /** Replaces the working context for the rest of the run. */
-  replaceContext(update: ContextUpdate<never>, tools: ToolSet | undefined): void {
+  replaceContext(update: ContextUpdate<any>, tools: ToolSet | undefined): void {
     if (update.messages !== undefined && update.messages !== this.context.messages) {
       this.context = new Transcript(update.messages)
     }

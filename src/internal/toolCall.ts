@@ -52,7 +52,7 @@ const notFound = (name: string, tools: ToolSet): string => {
 
 /** An interruption is handed on: it is the run's abort, not the hook's failure. */
 const unlessInterrupted = <A>(onFailure: (cause: Cause.Cause<unknown>) => A) => (cause: Cause.Cause<unknown>) =>
-  Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause as Cause.Cause<never>) : Effect.succeed(onFailure(cause))
+  Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.succeed(onFailure(cause))
 
 const isBlock = (decision: ToolCallDecision | void): decision is ToolCallDecision & { readonly _tag: "Block" } =>
   decision !== undefined && decision._tag === "Block"
@@ -84,10 +84,15 @@ const decode = (tool: Any, given: unknown): Answered | Ready => {
 
 const afterPreparation = Effect.fnUntraced(function*(tool: Any, given: unknown) {
   const answer = tool.prepareArguments!(given)
-  return decode(tool, Effect.isEffect(answer) ? yield* answer as Effect.Effect<unknown, unknown> : answer)
+  return decode(tool, Effect.isEffect(answer) ? yield* withoutServices(answer) : answer)
 })
 
 type Gate = Answered | Ready
+
+/** Code of a tool, whose services are those of its tool set: they are provided where it runs. */
+const withoutServices = (effect: Effect.Effect<unknown, unknown, unknown>): Effect.Effect<unknown, unknown> =>
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see above
+  effect as Effect.Effect<unknown, unknown>
 
 const failedGate = unlessInterrupted((cause): Gate => errorResult(show(Cause.squash(cause))))
 
@@ -126,11 +131,11 @@ export const prepare = (scope: CallScope, toolCall: ToolCall): Gate | Effect.Eff
 
 /** The tool's effect; an `Exit` when it is done at once. Whatever the tool throws is a defect of the effect. */
 export const execute = (ready: Ready, call: CallContext): Effect.Effect<unknown, unknown> => {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the arguments were decoded for this tool
   const started = Result.try(() => ready.tool.execute(ready.args as never, call))
   if (Result.isFailure(started)) return Exit.die(started.failure)
-  // The services of a tool are those of its tool set, which are provided where it runs.
   return Effect.isEffect(started.success)
-    ? started.success as Effect.Effect<unknown, unknown>
+    ? withoutServices(started.success)
     : Exit.die(new Error(`Tool "${ready.tool.name}" did not return an Effect`))
 }
 

@@ -21,19 +21,19 @@ const isContentBlock = (block: unknown): boolean =>
 
 const text = (value: string): Content => [{ type: "text", text: wellFormed(value) }]
 
+const mendBlock = (block: Content[number]): Content[number] =>
+  block.type === "text" ? { ...block, text: wellFormed(block.text) } : block
+
+const wellFormedBlocks = (blocks: Content): Content =>
+  blocks.every((block) => block.type !== "text" || block.text.isWellFormed()) ? blocks : blocks.map(mendBlock)
+
 const readContent = (content: unknown): Result.Result<Content, string> => {
   if (typeof content === "string") return Result.succeed(text(content))
   if (!Array.isArray(content)) return Result.fail(`content is ${kindOf(content)}`)
   const bad = content.findIndex((block) => !isContentBlock(block))
   if (bad >= 0) return Result.fail(`content[${bad}] is no text or image block`)
   // Every block was checked.
-  const blocks = content as Content
-  const allWellFormed = blocks.every((block) => block.type !== "text" || block.text.isWellFormed())
-  return Result.succeed(
-    allWellFormed
-      ? blocks
-      : blocks.map((block) => block.type === "text" ? { ...block, text: wellFormed(block.text) } : block)
-  )
+  return Result.succeed(wellFormedBlocks(content as Content))
 }
 
 const resultFields = ["content", "details", "structuredContent", "usage", "isError", "terminate"] as const
