@@ -20,7 +20,7 @@ import { admit } from "./internal/admit.ts"
 import { openBatch, runBatch } from "./internal/batch.ts"
 import { Emitter, type Pending, subscriber } from "./internal/emitter.ts"
 import { eventStream } from "./internal/eventStream.ts"
-import { join, start } from "./internal/lifecycle.ts"
+import { abort, start, startAndJoin } from "./internal/lifecycle.ts"
 import { readConfig, readSettings, type RunOptions } from "./internal/options.ts"
 import { ask, naming, respond } from "./internal/response.ts"
 import { Run } from "./internal/run.ts"
@@ -269,7 +269,10 @@ const runFrom = <R>(
   context: LoopContext,
   options: LoopOptions<unknown, R>
 ): Effect.Effect<RunResult, CannotContinue, StreamFn | R> =>
-  Effect.flatMap(makeRun(context, options), (run) => Effect.andThen(start(run, doubleLoop(run, beginning)), join(run)))
+  Effect.flatMap(
+    makeRun(context, options),
+    (run) => startAndJoin(start(run, doubleLoop(run, beginning)), run.done, abort(run))
+  )
 
 /**
  * Runs the loop on a context to which the prompts are added, and gives the outcome and what was added.

@@ -236,6 +236,13 @@ const executeCall = (run: Run, batch: Batch, call: Call): Effect.Effect<void> =>
   )
 }
 
+/** Each call that is not done at once runs in a fiber of its own, which what it forked ends with. */
+const executeCalls = (run: Run, batch: Batch, calls: ReadonlyArray<Call>): Effect.Effect<void> =>
+  Effect.forEach(calls, (call) => executeCall(run, batch, call), {
+    concurrency: run.config.toolConcurrency,
+    discard: true
+  })
+
 const gate = Effect.fnUntraced(function*(run: Run, batch: Batch, call: Call) {
   call.state = "started"
   let pending = run.emit(started(call))
@@ -260,18 +267,12 @@ export const runBatch = Effect.fnUntraced(function*(run: Run, batch: Batch) {
   for (const call of batch.calls) {
     yield* gate(run, batch, call)
     if (!batch.sequential) continue
-    if (call.ready !== undefined) yield* executeCall(run, batch, call)
+    if (call.ready !== undefined) yield* executeCalls(run, batch, [call])
     if ((pending = run.record(resultMessage(run, call))) !== undefined) yield* pending
   }
   if (!batch.sequential) {
     const ready = batch.calls.filter((call) => call.ready !== undefined)
-    if (ready.length === 1) yield* executeCall(run, batch, ready[0]!)
-    else {
-      yield* Effect.forEach(ready, (call) => executeCall(run, batch, call), {
-        concurrency: run.config.toolConcurrency,
-        discard: true
-      })
-    }
+    yield* executeCalls(run, batch, ready)
     for (const call of batch.calls) {
       if (run.aborting) return yield* Effect.interrupt
       if ((pending = run.record(resultMessage(run, call))) !== undefined) yield* pending

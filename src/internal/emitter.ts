@@ -48,6 +48,7 @@ export const subscriber = <E, R>(
 
 interface Waiting {
   readonly event: AgentEvent
+  readonly receivers: ReadonlyArray<Subscriber>
   readonly resume: (effect: Effect.Effect<void>) => void
 }
 
@@ -81,10 +82,10 @@ export class Emitter {
 
   /** Delivers an event, after those that were emitted before it. */
   emit(event: AgentEvent): Pending {
-    if (this.#fork !== undefined) return this.#emitDetached(event)
+    if (this.#fork !== undefined) return this.#emitDetached(event, this.#subscribers.list)
     if (this.#busy) return this.#enqueue(event)
     this.#busy = true
-    return this.#start(event)
+    return this.#start(event, this.#subscribers.list)
   }
 
   /**
@@ -102,15 +103,15 @@ export class Emitter {
     const waiting = this.#waiting
     if (waiting === undefined) return
     for (let entry = MutableList.take(waiting); entry !== MutableList.Empty; entry = MutableList.take(waiting)) {
-      this.#emitDetached(entry.event)
+      this.#emitDetached(entry.event, entry.receivers)
       entry.resume(Effect.void)
     }
   }
 
-  #start(event: AgentEvent): Pending {
+  #start(event: AgentEvent, receivers: ReadonlyArray<Subscriber>): Pending {
     this.#reduce(event)
     this.#event = event
-    this.#receivers = this.#subscribers.list
+    this.#receivers = receivers
     this.#next = 0
     return this.#advance()
   }
@@ -142,7 +143,7 @@ export class Emitter {
   #enqueue(event: AgentEvent): Effect.Effect<void> {
     return Effect.uninterruptible(Effect.callback<void>((resume) => {
       this.#waiting ??= MutableList.make()
-      MutableList.append(this.#waiting, { event, resume })
+      MutableList.append(this.#waiting, { event, receivers: this.#subscribers.list, resume })
     }))
   }
 
@@ -154,14 +155,14 @@ export class Emitter {
       const entry = MutableList.take(this.#waiting!)
       if (entry === MutableList.Empty) break
       this.#busy = true
-      entry.resume(Effect.suspend(() => this.#start(entry.event) ?? Effect.void))
+      entry.resume(Effect.suspend(() => this.#start(entry.event, entry.receivers) ?? Effect.void))
     }
     this.#resuming = false
   }
 
-  #emitDetached(event: AgentEvent): undefined {
+  #emitDetached(event: AgentEvent, receivers: ReadonlyArray<Subscriber>): undefined {
     this.#reduce(event)
-    this.#deliverDetached(event, this.#subscribers.list)
+    this.#deliverDetached(event, receivers)
   }
 
   #deliverDetached(event: AgentEvent, receivers: ReadonlyArray<Subscriber>): void {

@@ -22,7 +22,7 @@ import type { StreamFn } from "../StreamFn.ts"
 import type { Any, ExecutionMode, Services } from "../Tools.ts"
 import { admit } from "./admit.ts"
 import { Emitter, subscriber, type Subscribers } from "./emitter.ts"
-import { abort as abortRun, start } from "./lifecycle.ts"
+import { abort as abortRun, start, startAndJoin } from "./lifecycle.ts"
 import { answersToOpenCalls } from "./openCalls.ts"
 import { type BaseConfig, readConfig, readSettings } from "./options.ts"
 import { CurrentRun, isInside, Run, type RunSettings } from "./run.ts"
@@ -120,7 +120,7 @@ class Host implements AgentService {
       }
       const queue = options.whileRunning === "steer" ? this.#steering : this.#followUps
       for (const message of messages.success) queue.offer(message)
-      return this.#join(activity)
+      return startAndJoin(Effect.void, activity.done, this.abort)
     })
   }
 
@@ -174,16 +174,12 @@ class Host implements AgentService {
       const run = this.#makeRun(clock)
       const activity: Activity = { run, aborted: false, messages: [], done: Deferred.makeUnsafe() }
       this.#activity = activity
-      return Effect.andThen(this.#start(run, beginning), this.#join(activity))
+      return startAndJoin(this.#start(run, beginning), activity.done, this.abort)
     })
   }
 
   #start(run: Run, beginning: Beginning): Effect.Effect<void> {
     return Effect.provideContext(start(run, doubleLoop(run, beginning)), this.#services)
-  }
-
-  #join(activity: Activity): Effect.Effect<RunResult> {
-    return Effect.suspend(() => Effect.onInterrupt(Deferred.await(activity.done), () => this.abort))
   }
 
   #makeRun(clock: Clock.Clock): Run {

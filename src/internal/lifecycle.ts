@@ -6,7 +6,6 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { ModelError, type RunError, type RunOutcome } from "../Errors.ts"
-import type { RunResult } from "../RunResult.ts"
 import { close, takeOver } from "./closing.ts"
 import { show } from "./json.ts"
 import { CurrentRun, type Ending, isInside, type Run } from "./run.ts"
@@ -76,10 +75,15 @@ export const abort = (run: Run): Effect.Effect<void> =>
     return Effect.andThen(Effect.forkDetach(watching, { uninterruptible: true }), settled)
   })
 
-/** Waits for the run; interrupting the wait aborts it, then the interruption goes on. */
-export const join = (run: Run): Effect.Effect<RunResult> =>
-  Effect.suspend(() =>
-    Deferred.isDoneUnsafe(run.done)
-      ? Effect.succeed(run.result!)
-      : Effect.onInterrupt(Deferred.await(run.done), () => abort(run))
+/**
+ * Starts something and waits for its end. Interrupting the wait aborts it, and the interruption goes on when that is
+ * settled; there is no moment in between at which an interruption could get lost.
+ */
+export const startAndJoin = <A>(
+  starting: Effect.Effect<void>,
+  done: Deferred.Deferred<A>,
+  aborting: Effect.Effect<void>
+): Effect.Effect<A> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.andThen(starting, Effect.onInterrupt(restore(Deferred.await(done)), () => aborting))
   )
