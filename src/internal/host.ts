@@ -22,6 +22,7 @@ import type { StreamFn } from "../StreamFn.ts"
 import type { Any, ExecutionMode, Services } from "../Tools.ts"
 import { admit } from "./admit.ts"
 import { Emitter, subscriber, type Subscribers } from "./emitter.ts"
+import { encode } from "./json.ts"
 import { abort as abortRun, start, startAndJoin } from "./lifecycle.ts"
 import { answersToOpenCalls } from "./openCalls.ts"
 import { type BaseConfig, readConfig, readSettings } from "./options.ts"
@@ -43,12 +44,21 @@ const busyWaiting = () => busy("The agent cannot be awaited from inside its own 
 
 const decodeTranscript = Schema.decodeUnknownResult(TranscriptSchema)
 
-const checkTranscript = (messages: ReadonlyArray<AgentMessage>): Result.Result<void, AgentConfigError> =>
-  Result.mapBoth(decodeTranscript(messages), {
-    onFailure: (error) =>
-      new AgentConfigError({ reason: "InvalidTranscript", message: `The messages do not decode: ${error.message}` }),
-    onSuccess: () => undefined
-  })
+/** Messages that came from outside, as the JSON they stand for; fails with what does not decode. */
+const readMessages = (messages: ReadonlyArray<AgentMessage>): Result.Result<ReadonlyArray<AgentMessage>, string> =>
+  Result.flatMap(encode(messages), (json) => Result.mapError(decodeTranscript(json), (error) => error.message))
+
+const readTranscript = (
+  messages: ReadonlyArray<AgentMessage>
+): Result.Result<ReadonlyArray<AgentMessage>, AgentConfigError> =>
+  Result.mapError(
+    readMessages(messages),
+    (problem) =>
+      new AgentConfigError({
+        reason: "InvalidTranscript",
+        message: `The messages do not decode: ${problem}. Give messages as Messages.Transcript describes them.`
+      })
+  )
 
 /** Services of the place an agent is made in that belong to that place, not to the runs it starts later. */
 const withoutAmbient: <R>(
@@ -350,8 +360,8 @@ class Host implements AgentService {
   setMessages(messages: ReadonlyArray<AgentMessage>): Effect.Effect<void, AgentBusy | AgentConfigError> {
     return Effect.suspend((): Effect.Effect<void, AgentBusy | AgentConfigError> => {
       if (this.#activity !== undefined) return Effect.fail(busyChanging())
-      return Effect.map(Effect.fromResult(checkTranscript(messages)), () => {
-        this.#transcript = new Transcript(messages)
+      return Effect.map(Effect.fromResult(readTranscript(messages)), (read) => {
+        this.#transcript = new Transcript(read)
       })
     })
   }
@@ -359,8 +369,8 @@ class Host implements AgentService {
   appendMessages(messages: ReadonlyArray<AgentMessage>): Effect.Effect<void, AgentBusy | AgentConfigError> {
     return Effect.clockWith((clock): Effect.Effect<void, AgentBusy | AgentConfigError> => {
       if (this.#activity !== undefined) return Effect.fail(busyChanging())
-      return Effect.map(Effect.fromResult(checkTranscript(messages)), () => {
-        for (const message of messages) this.#transcript.push(admit(message, clock.currentTimeMillisUnsafe()))
+      return Effect.map(Effect.fromResult(readTranscript(messages)), (read) => {
+        for (const message of read) this.#transcript.push(admit(message, clock.currentTimeMillisUnsafe()))
       })
     })
   }
@@ -418,12 +428,11 @@ const readPrompt = (
     const text = input === "" ? [] : [{ type: "text" as const, text: input }]
     return Result.succeed([user([...text, ...images])])
   }
-  const messages = isList(input) ? input : [input]
-  return Result.mapBoth(decodeTranscript(messages), {
-    onFailure: (error) =>
-      new InvalidPrompt({ reason: "InvalidMessage", message: `The prompt's messages do not decode: ${error.message}` }),
-    onSuccess: () => messages
-  })
+  return Result.mapError(
+    readMessages(isList(input) ? input : [input]),
+    (problem) =>
+      new InvalidPrompt({ reason: "InvalidMessage", message: `The prompt's messages do not decode: ${problem}` })
+  )
 }
 
 /** Makes an agent; see `Agent.make`. */
@@ -437,8 +446,7 @@ export const makeHost = Effect.fnUntraced(
     const services = withoutAmbient(given)
     const config = yield* Effect.fromResult(readConfig(options, given))
     const settings = yield* Effect.fromResult(readSettings(options, options.tools ?? [], services))
-    const messages = options.messages ?? []
-    if (messages.length > 0) yield* Effect.fromResult(checkTranscript(messages))
+    const messages = options.messages === undefined ? [] : yield* Effect.fromResult(readTranscript(options.messages))
     const first = messages[0]?.role === "system"
       ? undefined
       : initialSystem(options.systemPrompt, settings.tools.declarations)
