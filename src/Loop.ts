@@ -169,7 +169,7 @@ const prepareNextTurn = Effect.fnUntraced(function*(run: Run) {
   for (const { run: hook, services } of run.config.hooks.prepareNextTurn) {
     const turn: FinishedTurn = { ...lastTurn, context: run.hookContext() }
     const answer = yield* naming(run, "prepareNextTurn")(ask(() => hook(turn)))
-    if (run.aborting) return yield* Effect.interrupt
+    if (run.stopping) return yield* Effect.interrupt
     if (answer === undefined) continue
     yield* update(run, "prepareNextTurn", answer, services)
     if (answer.messages !== undefined) messages.push(...answer.messages)
@@ -183,7 +183,7 @@ const prepareRequest = Effect.fnUntraced(function*(run: Run) {
     const { model, thinkingLevel } = run.settings
     const request = { context: run.hookContext(), model, thinkingLevel }
     const answer = yield* naming(run, "prepareRequest")(ask(() => hook(request)))
-    if (run.aborting) return yield* Effect.interrupt
+    if (run.stopping) return yield* Effect.interrupt
     if (answer !== undefined) yield* update(run, "prepareRequest", answer, services)
   }
   if (needsInjection(run, noMessages)) yield* inject(run, noMessages)
@@ -196,7 +196,7 @@ const finishTurn = Effect.fnUntraced(function*(run: Run, message: AssistantMessa
   for (const hook of run.config.hooks.finishTurn) {
     const turn = run.finishedTurn(message)
     const answer = yield* naming(run, "finishTurn")(ask(() => hook(turn)))
-    if (run.aborting) return yield* Effect.interrupt
+    if (run.stopping) return yield* Effect.interrupt
     if (answer !== undefined && decision !== "end") decision = answer
   }
   return decision

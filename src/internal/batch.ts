@@ -195,8 +195,8 @@ const conclude = (run: Run, batch: Batch, call: Call, exit: Exit.Exit<unknown, u
   call.state = "started"
   const logged = logCause(call, exit)
   const { hooks } = batch.scope
-  if (logged === undefined && call.updates === undefined && (hooks.afterToolCall.length === 0 || run.aborting)) {
-    return end(run, call, run.aborting ? aborted : settle(call.ready!.tool, exit)) ?? Effect.void
+  if (logged === undefined && call.updates === undefined && (hooks.afterToolCall.length === 0 || run.stopping)) {
+    return end(run, call, run.stopping ? aborted : settle(call.ready!.tool, exit)) ?? Effect.void
   }
   return concludeSlowly(run, batch, call, exit, logged)
 }
@@ -206,7 +206,7 @@ const concludeSlowly = Effect.fnUntraced(
     if (logged !== undefined) yield* logged
     if (call.updates !== undefined) yield* Fiber.awaitAll(call.updates)
     let final = settle(call.ready!.tool, exit)
-    if (!run.aborting) {
+    if (!run.stopping) {
       const finalized = finalize(batch.scope, call.toolCall, call.ready!, final)
       if (Effect.isEffect(finalized)) {
         const hooked = yield* Effect.exit(Effect.interruptible(finalized))
@@ -214,7 +214,7 @@ const concludeSlowly = Effect.fnUntraced(
       } else final = finalized
     }
     if (hasEnded(call)) return yield* lateLog(call, exit)
-    const pending = end(run, call, run.aborting ? aborted : final)
+    const pending = end(run, call, run.stopping ? aborted : final)
     if (pending !== undefined) yield* pending
   }
 )
@@ -223,7 +223,7 @@ const concludeSlowly = Effect.fnUntraced(
 const hasEnded = (call: Call): boolean => call.state === "ended"
 
 const executeCall = (run: Run, batch: Batch, call: Call): Effect.Effect<void> => {
-  if (run.aborting) return Effect.void
+  if (run.stopping) return Effect.void
   call.state = "running"
   const effect = execute(call.ready!, new RunningCall(run, batch.scope, call))
   if (Exit.isExit(effect)) return conclude(run, batch, call, effect)
@@ -253,12 +253,12 @@ const gate = Effect.fnUntraced(function*(run: Run, batch: Batch, call: Call) {
   let passed: Answered | Ready
   if (Effect.isEffect(prepared)) {
     const exit = yield* Effect.exit(prepared)
-    if (run.aborting) return yield* Effect.interrupt
+    if (run.stopping) return yield* Effect.interrupt
     passed = Exit.isSuccess(exit) ? exit.value : errorResult("The beforeToolCall hook was interrupted")
   } else passed = prepared
   if (passed._tag === "Ready") call.ready = passed
   else if ((pending = end(run, call, passed)) !== undefined) yield* pending
-  if (run.aborting) return yield* Effect.interrupt
+  if (run.stopping) return yield* Effect.interrupt
 })
 
 /** Runs the calls of an open batch and records their results; whether all of them ask the run to stop. */
@@ -274,7 +274,7 @@ export const runBatch = Effect.fnUntraced(function*(run: Run, batch: Batch) {
     const ready = batch.calls.filter((call) => call.ready !== undefined)
     yield* executeCalls(run, batch, ready)
     for (const call of batch.calls) {
-      if (run.aborting) return yield* Effect.interrupt
+      if (run.stopping) return yield* Effect.interrupt
       if ((pending = run.record(resultMessage(run, call))) !== undefined) yield* pending
     }
   }

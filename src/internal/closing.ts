@@ -15,7 +15,7 @@ import { RunResult } from "../RunResult.ts"
 import { Accumulator } from "./accumulator.ts"
 import { type Batch, closeBatch, openBatch } from "./batch.ts"
 import { abortedResponse, ask } from "./response.ts"
-import type { Ending, Run } from "./run.ts"
+import type { Run } from "./run.ts"
 
 type Emit = (event: AgentEvent) => Effect.Effect<void>
 
@@ -69,9 +69,9 @@ const closeTurn = Effect.fnUntraced(function*(run: Run, emit: Emit, owner: numbe
   yield* emit({ type: "turn_end", message: run.turnMessage!, toolResults: run.turnResults })
 })
 
-const closeOpen = Effect.fnUntraced(function*(run: Run, ending: Ending, owner: number) {
+const closeOpen = Effect.fnUntraced(function*(run: Run, outcome: RunOutcome, owner: number) {
   const emit = emitFor(run, owner)
-  const error = ending._tag === "Failed" ? ending.error : undefined
+  const error = outcome._tag === "Failed" ? outcome.error : undefined
   if (!run.started) yield* emit({ type: "agent_start" })
   if (!run.turnOpen && run.prompts.length > 0) yield* emit({ type: "turn_start" })
   if (run.openMessage !== undefined && run.response === undefined) {
@@ -103,21 +103,15 @@ const unopenedBatch = (run: Run): Batch | undefined => {
   return calls.length > run.turnResults.length ? openBatch(run, message, calls, tools, toolExecution) : undefined
 }
 
-const outcomeOf = (run: Run, ending: Ending): RunOutcome => {
-  if (ending._tag === "Failed") return RunOutcome.Failed({ error: ending.error })
-  return run.aborting || ending._tag === "Aborted" ? RunOutcome.Aborted() : ending.outcome
-}
-
 /** Ends the run. Runs uninterruptibly, in whatever fiber owns the run's end. */
-export const close = Effect.fnUntraced(function*(run: Run, ending: Ending, owner: number) {
-  run.ending = ending
+export const close = Effect.fnUntraced(function*(run: Run, outcome: RunOutcome, owner: number) {
+  run.outcome = outcome
   if (run.held !== undefined) {
     run.held.queue.putBack(run.held.messages)
     run.held = undefined
   }
   if (!run.ended) {
-    if (ending._tag !== "Stopped") yield* closeOpen(run, ending, owner)
-    const outcome = outcomeOf(run, ending)
+    if (outcome._tag !== "Completed") yield* closeOpen(run, outcome, owner)
     run.result = new RunResult(outcome, run.added)
     yield* emitFor(run, owner)({ type: "agent_end", messages: run.added, outcome })
   }
@@ -125,11 +119,11 @@ export const close = Effect.fnUntraced(function*(run: Run, ending: Ending, owner
   Deferred.doneUnsafe(run.done, Exit.succeed(run.result!))
 })
 
-/** Ends an aborted run in the place of its fiber, which does not stop: what still works is left behind. */
+/** Ends a stopped run in the place of its fiber, which does not stop: what still works is left behind. */
 export const takeOver = Effect.fnUntraced(function*(run: Run) {
   const fork = Effect.runForkWith(yield* Effect.context())
   const owner = ++run.owner
   run.finishing?.interruptUnsafe()
   run.emitter.detach((effect) => void fork(effect))
-  yield* close(run, run.ending ?? { _tag: "Aborted" }, owner)
+  yield* close(run, run.outcome ?? run.stop ?? RunOutcome.Aborted(), owner)
 })

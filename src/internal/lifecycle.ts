@@ -5,18 +5,19 @@ import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { ModelError, type RunError, type RunOutcome } from "../Errors.ts"
+import * as Option from "effect/Option"
+import { ModelError, type RunError, RunOutcome } from "../Errors.ts"
 import { close, takeOver } from "./closing.ts"
 import { show } from "./json.ts"
-import { CurrentRun, type Ending, isInside, type Run } from "./run.ts"
+import { CurrentRun, isInside, type Run } from "./run.ts"
 
-const endingOf = (run: Run, exit: Exit.Exit<RunOutcome, RunError>): Ending => {
-  if (Exit.isSuccess(exit)) return { _tag: "Stopped", outcome: exit.value }
-  if (run.aborting) return { _tag: "Aborted" }
+const outcomeOf = (run: Run, exit: Exit.Exit<RunOutcome, RunError>): RunOutcome => {
+  if (run.stop !== undefined) return run.stop
+  if (Exit.isSuccess(exit)) return exit.value
   const error = Cause.findErrorOption(exit.cause)
-  if (error._tag === "Some") return { _tag: "Failed", error: error.value }
+  if (Option.isSome(error)) return RunOutcome.Failed({ error: error.value })
   const defect = Cause.squash(exit.cause)
-  return { _tag: "Failed", error: new ModelError({ reason: "Unknown", message: show(defect), cause: defect }) }
+  return RunOutcome.Failed({ error: new ModelError({ reason: "Unknown", message: show(defect), cause: defect }) })
 }
 
 /**
@@ -31,7 +32,7 @@ export const start = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effe
           run.fiber = fiber
           return Effect.flatMap(
             Effect.exit(Effect.interruptible(loop)),
-            (exit) => run.owner === 0 ? close(run, endingOf(run, exit), 0) : Effect.void
+            (exit) => run.owner === 0 ? close(run, outcomeOf(run, exit), 0) : Effect.void
           )
         }),
         CurrentRun,
@@ -56,24 +57,27 @@ const interrupt = (run: Run): void => {
 }
 
 /**
- * Aborts the run and waits until it is settled; from inside the run it returns at once (A1). Once `agent_end` is emitted
- * the outcome stays, and only what does not finish with that event is left behind.
+ * Stops the run and waits until it is settled; from inside the run it returns at once (A1). Once `agent_end` is emitted
+ * the outcome stays, and only what does not finish with that event is left behind. The first stop counts.
  */
-export const abort = (run: Run): Effect.Effect<void> =>
+export const stop = (run: Run, outcome: RunOutcome): Effect.Effect<void> =>
   Effect.withFiber((fiber) => {
     if (Deferred.isDoneUnsafe(run.done)) return Effect.void
     const inside = isInside(fiber, run)
     const settled = inside ? Effect.void : Effect.asVoid(Deferred.await(run.done))
     if (run.watched) return settled
     run.watched = true
-    run.aborting = !run.ended
-    // A tool that aborts its own run goes on to the next place where it waits; then all tools stop, in call order.
+    if (!run.ended) run.stop = outcome
+    // A tool that stops its own run goes on to the next place where it waits; then all tools stop, in call order.
     const later = inside && fiber !== run.fiber
-    if (!later && run.aborting) interrupt(run)
+    if (!later && run.stopping) interrupt(run)
     if (Deferred.isDoneUnsafe(run.done)) return Effect.void
     const watching = later ? Effect.andThen(Effect.sync(() => interrupt(run)), watch(run)) : watch(run)
     return Effect.andThen(Effect.forkDetach(watching, { uninterruptible: true }), settled)
   })
+
+/** Aborts the run; see {@link stop}. */
+export const abort = (run: Run): Effect.Effect<void> => stop(run, RunOutcome.Aborted())
 
 /**
  * Starts something and waits for its end. Interrupting the wait aborts it, and the interruption goes on when that is

@@ -31,7 +31,7 @@ import type { Run } from "./run.ts"
 export const naming =
   (run: Run, hook: HookName) => <A, R>(effect: Effect.Effect<A, unknown, R>): Effect.Effect<A, HookError, R> =>
     Effect.catchCause(effect, (cause): Effect.Effect<never, HookError> =>
-      run.aborting
+      run.stopping
         ? Effect.interrupt
         : Effect.fail(new HookError({ hook, message: show(Cause.squash(cause)), cause: Cause.squash(cause) })))
 
@@ -87,13 +87,13 @@ class Reader {
 /** Feeds one event to the message and tells the listeners. */
 const take = (run: Run, accumulator: Accumulator, reader: Reader, event: StreamEvent): Pending => {
   const step = accumulator.add(event)
-  if (step === undefined) return run.aborting ? Effect.interrupt : undefined
+  if (step === undefined) return run.stopping ? Effect.interrupt : undefined
   if (step === "end") {
     reader.ended = true
     return undefined
   }
   if (step === "start") return run.emit({ type: "message_start", message: accumulator.snapshot() })
-  if (!run.emitter.observed) return run.aborting ? Effect.interrupt : undefined
+  if (!run.emitter.observed) return run.stopping ? Effect.interrupt : undefined
   return run.emit({ type: "message_update", message: accumulator.snapshot(), assistantMessageEvent: step })
 }
 
@@ -161,7 +161,7 @@ export const respond = Effect.fnUntraced(function*(run: Run, model: Model, think
     )
   }
   const apiKey = run.config.hooks.apiKey.length === 0 ? undefined : yield* keyFor(run, model)
-  if (run.aborting) return yield* Effect.interrupt
+  if (run.stopping) return yield* Effect.interrupt
   const accumulator = run.response = new Accumulator(model, run.now())
   const { headers, metadata, sessionId, thinkingBudgets } = run.config
   const stream = open(run, {
@@ -176,7 +176,7 @@ export const respond = Effect.fnUntraced(function*(run: Run, model: Model, think
     metadata
   })
   const exit = yield* Effect.exit(read(run, accumulator, stream))
-  if (run.aborting) return yield* Effect.interrupt
+  if (run.stopping) return yield* Effect.interrupt
   if (Exit.isFailure(exit)) streamFailure(accumulator, exit.cause)
   else if (!exit.value) accumulator.fail(incomplete())
   const message = accumulator.message(thinkingLevel)

@@ -98,11 +98,12 @@ export class Run {
   requested: Pick<RunSettings, "model" | "thinkingLevel"> | undefined
   /** The error that the last message of the run tells of. */
   told: RunError | undefined
-  ending: Ending | undefined
+  outcome: RunOutcome | undefined
   result: RunResult | undefined
 
-  aborting = false
-  /** An abort watches over the end of the run. */
+  /** How the run ends, when something other than the loop decided it: an abort, a deadline, a required listener. */
+  stop: RunOutcome | undefined
+  /** A stop watches over the end of the run. */
   watched = false
   /** Who ends the run; whoever finds another number here has been replaced and stops. */
   owner = 0
@@ -131,6 +132,11 @@ export class Run {
     this.emitter = options.emitter((event) => this.#reduce(event))
   }
 
+  /** The loop is to end where it is. */
+  get stopping(): boolean {
+    return this.stop !== undefined
+  }
+
   /** Milliseconds, of the clock the run started with. */
   now(): number {
     return this.#clock.currentTimeMillisUnsafe()
@@ -143,10 +149,10 @@ export class Run {
   emit(event: AgentEvent): Pending {
     const pending = this.emitter.emit(event)
     if (pending !== undefined) return Effect.andThen(pending, this.#goOn)
-    return this.aborting ? Effect.interrupt : undefined
+    return this.stopping ? Effect.interrupt : undefined
   }
 
-  readonly #goOn = Effect.suspend(() => this.aborting ? Effect.interrupt : Effect.void)
+  readonly #goOn = Effect.suspend(() => this.stopping ? Effect.interrupt : Effect.void)
 
   /** Emits start and end of a whole message; see {@link emit}. */
   record(message: AgentMessage): Pending {
@@ -220,9 +226,3 @@ export class Run {
     }
   }
 }
-
-/** How the loop of a run came to its end. */
-export type Ending =
-  | { readonly _tag: "Stopped"; readonly outcome: RunOutcome }
-  | { readonly _tag: "Failed"; readonly error: RunError }
-  | { readonly _tag: "Aborted" }

@@ -83,7 +83,8 @@ const decode = (tool: Any, given: unknown): Answered | Ready => {
 }
 
 const afterPreparation = Effect.fnUntraced(function*(tool: Any, given: unknown) {
-  const answer = tool.prepareArguments!(given)
+  // What the model gave stays in the transcript, whatever happens to the copy.
+  const answer = tool.prepareArguments!(structuredClone(given))
   return decode(tool, Effect.isEffect(answer) ? yield* withoutServices(answer) : answer)
 })
 

@@ -184,6 +184,22 @@ const leftOver = (script: ReadonlyArray<Response | Responder>, used: number): Un
  * A request is made when its stream is run: a stream that is never run takes no response, one that is run twice takes
  * two.
  *
+ * **Example** (A model that fails, then answers)
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { StreamFn } from "effect-pi"
+ * import { ScriptedModel } from "effect-pi/testing"
+ *
+ * const program = Effect.gen(function*() {
+ *   const model = yield* ScriptedModel.make([
+ *     ScriptedModel.error("busy", { reason: "Overloaded" }),
+ *     ScriptedModel.text("fine")
+ *   ])
+ *   return StreamFn.layer(model.stream)
+ * })
+ * ```
+ *
  * @category constructors
  * @since 0.1.0
  */
@@ -325,6 +341,15 @@ export const requests: Effect.Effect<ReadonlyArray<RecordedRequest>, never, Scri
  * **When to use**
  *
  * At the end of a test: without it, a test passes that asked less than its author thought.
+ *
+ * **Example** (At the end of every test of a layer)
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { ScriptedModel } from "effect-pi/testing"
+ *
+ * const complete = <A, E, R>(test: Effect.Effect<A, E, R>) => Effect.andThen(test, ScriptedModel.assertComplete)
+ * ```
  *
  * @category accessors
  * @since 0.1.0
