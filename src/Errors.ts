@@ -57,6 +57,8 @@ export class AgentConfigError extends Data.TaggedError("AgentConfigError")<{
     | "InvalidToolParameters"
     | "InvalidConcurrency"
     | "InvalidGracePeriod"
+    | "InvalidTimeout"
+    | "InvalidLimit"
     | "InvalidTranscript"
   readonly message: string
 }> {}
@@ -145,12 +147,34 @@ export class HookError extends Data.TaggedError("HookError")<{
 }> {}
 
 /**
+ * A required listener failed, and ended the run.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class ListenerError extends Data.TaggedError("ListenerError")<{
+  /** The type of the event it failed on. */
+  readonly event: string
+  readonly message: string
+  readonly cause: unknown
+}> {}
+
+/**
  * Why a run ended as `Failed`.
  *
  * @category errors
  * @since 0.1.0
  */
-export type RunError = ModelError | HookError
+export type RunError = ModelError | HookError | ListenerError
+
+/**
+ * What a run can be limited by; see `Budget`. `repeatedCalls` is the guard against a model that makes the same call again
+ * and again.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Limit = "turns" | "toolCalls" | "tokens" | "cost" | "duration" | "repeatedCalls"
 
 /**
  * How a run ended.
@@ -158,7 +182,8 @@ export type RunError = ModelError | HookError
  * - `Completed`: the model stopped (`Stop`), all tools of a batch asked to stop (`Terminate`), or the `finishTurn` hook
  *   ended the run (`FinishTurn`). `stopReason` is that of the last assistant message.
  * - `Aborted`: `agent.abort`, an interrupted `prompt`, or a closed scope.
- * - `Failed`: the model, a hook or the conversion failed; `error` says which.
+ * - `Failed`: the model, a hook, the conversion or a required listener failed; `error` says which.
+ * - `Limited`: a limit was reached; `limit` says which.
  *
  * @category models
  * @since 0.1.0
@@ -167,6 +192,7 @@ export type RunOutcome = Data.TaggedEnum<{
   Completed: { readonly by: "Stop" | "Terminate" | "FinishTurn"; readonly stopReason: string }
   Aborted: {}
   Failed: { readonly error: RunError }
+  Limited: { readonly limit: Limit }
 }>
 
 /**
@@ -194,4 +220,15 @@ export class RunAborted extends Data.TaggedError("RunAborted")<{ readonly messag
 export class RunFailed extends Data.TaggedError("RunFailed")<{
   readonly message: string
   readonly error: RunError
+}> {}
+
+/**
+ * A run that reached a limit, as a failure; made by `run.orFail`.
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class RunLimited extends Data.TaggedError("RunLimited")<{
+  readonly message: string
+  readonly limit: Limit
 }> {}

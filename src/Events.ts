@@ -112,10 +112,12 @@ const wireOutcome = (outcome: RunOutcome): unknown => {
   if (outcome._tag !== "Failed") return outcome
   const { error } = outcome
   const { _tag, message } = error
-  return {
-    _tag: "Failed",
-    error: { _tag, message, ...(_tag === "HookError" ? { hook: error.hook } : { reason: error.reason }) }
-  }
+  const where = _tag === "HookError"
+    ? { hook: error.hook }
+    : _tag === "ListenerError"
+    ? { event: error.event }
+    : { reason: error.reason }
+  return { _tag: "Failed", error: { _tag, message, ...where } }
 }
 
 /**

@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
 import type * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
 import type * as Stream from "effect/Stream"
+import { Budget } from "./Budget.ts"
 import { CannotContinue, HookError, type RunError, RunOutcome } from "./Errors.ts"
 import type { AgentEvent } from "./Events.ts"
 import type { FinishedTurn, RequestUpdate, TurnDecision } from "./Hooks.ts"
@@ -65,6 +66,7 @@ export const doubleLoop = Effect.fnUntraced(function*(run: Run, beginning: Begin
 
   run.prompts = promptsOf(run, beginning)
   if ((pending = run.emit(agentStart)) !== undefined) yield* pending
+  if (run.isLimited(true)) return yield* recordOnly(run)
   if ((pending = run.emit(turnStart)) !== undefined) yield* pending
   for (let prompt = nextPrompt(run); prompt !== undefined; prompt = nextPrompt(run)) {
     if ((pending = run.record(prompt)) !== undefined) yield* pending
@@ -84,7 +86,7 @@ export const doubleLoop = Effect.fnUntraced(function*(run: Run, beginning: Begin
       if (hooks.prepareRequest.length > 0) yield* prepareRequest(run)
 
       const { model, thinkingLevel, toolExecution, tools } = run.settings
-      const message = yield* respond(run, model, thinkingLevel)
+      const message = yield* respond(run, model, thinkingLevel, "auto")
       stopReason = message.stopReason
       const calls = toolCalls(message)
       terminated = calls.length > 0 && (yield* runBatch(run, openBatch(run, message, calls, tools, toolExecution)))
@@ -97,8 +99,10 @@ export const doubleLoop = Effect.fnUntraced(function*(run: Run, beginning: Begin
       }
       if (decision === "end") return RunOutcome.Completed({ by: "FinishTurn", stopReason })
 
+      oneMoreRequest = decision === "continue"
+      if (run.isLimited(toolResults || oneMoreRequest)) return yield* limited(run)
       hold(run, steering)
-      oneMoreRequest = decision === "continue" && !toolResults && run.held === undefined
+      if (toolResults || run.held !== undefined) oneMoreRequest = false
     }
     hold(run, followUps)
   } while (run.held !== undefined || oneMoreRequest)
@@ -120,6 +124,31 @@ const nextPrompt = (run: Run): AgentMessage | undefined => {
   run.prompts = rest
   return prompt
 }
+
+/** A run whose budget is spent before it begins: what it was given is recorded, and no turn begins. */
+const recordOnly = Effect.fnUntraced(function*(run: Run) {
+  for (let prompt = nextPrompt(run); prompt !== undefined; prompt = nextPrompt(run)) {
+    const pending = run.record(prompt)
+    if (pending !== undefined) yield* pending
+  }
+  return RunOutcome.Limited({ limit: run.limit! })
+})
+
+/** Ends a run that reached a limit, after one last request in which the model may not call a tool, if that is wanted. */
+const limited = Effect.fnUntraced(function*(run: Run) {
+  const outcome = RunOutcome.Limited({ limit: run.limit! })
+  if (!run.config.wrapUp) return outcome
+  let pending: Pending
+  if ((pending = run.emit(turnStart)) !== undefined) yield* pending
+  const { model, thinkingLevel, toolExecution, tools } = run.settings
+  if (needsInjection(run, noMessages)) yield* inject(run, noMessages)
+  const message = yield* respond(run, model, thinkingLevel, "none")
+  const calls = toolCalls(message)
+  if (calls.length > 0) yield* runBatch(run, openBatch(run, message, calls, tools, toolExecution))
+  if (run.config.hooks.finishTurn.length > 0) yield* finishTurn(run, message)
+  if ((pending = run.emit({ type: "turn_end", message, toolResults: run.turnResults })) !== undefined) yield* pending
+  return outcome
+})
 
 /** Takes the next batch of a queue into the run; what is not emitted by the run's end goes back to its front. */
 const hold = (run: Run, queue: MessageQueue | undefined): void => {
@@ -258,6 +287,7 @@ const makeRun = Effect.fnUntraced(function*<R>(
     },
     settings,
     transcript: new Transcript(context.messages),
+    budget: yield* Budget,
     clock: yield* Clock.Clock,
     emitter: (reduce) => new Emitter({ list }, reduce),
     settle: () => Effect.void

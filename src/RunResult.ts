@@ -4,11 +4,15 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import { RunAborted, type RunError, RunFailed, type RunOutcome } from "./Errors.ts"
+import { RunAborted, type RunError, RunFailed, RunLimited, type RunOutcome } from "./Errors.ts"
 import { addUsage, type AgentMessage, emptyUsage, type Usage } from "./Messages.ts"
 
-const describe = (error: RunError): string =>
-  error._tag === "HookError" ? `The ${error.hook} hook failed: ${error.message}` : error.message
+const describe = (error: RunError): string => {
+  if (error._tag === "HookError") return `The ${error.hook} hook failed: ${error.message}`
+  return error._tag === "ListenerError"
+    ? `A required listener failed on ${error.event}: ${error.message}`
+    : error.message
+}
 
 /**
  * The result of a run: how it ended and what it added to the transcript.
@@ -47,11 +51,19 @@ export class RunResult {
    *   agent.prompt("hi").pipe(Effect.flatMap((run) => run.orFail))
    * ```
    */
-  get orFail(): Effect.Effect<RunResult, RunAborted | RunFailed> {
+  get orFail(): Effect.Effect<RunResult, RunAborted | RunFailed | RunLimited> {
     const { outcome } = this
-    if (outcome._tag === "Completed") return Effect.succeed(this)
-    return outcome._tag === "Aborted"
-      ? Effect.fail(new RunAborted({ message: "The run was aborted" }))
-      : Effect.fail(new RunFailed({ message: describe(outcome.error), error: outcome.error }))
+    switch (outcome._tag) {
+      case "Completed":
+        return Effect.succeed(this)
+      case "Aborted":
+        return Effect.fail(new RunAborted({ message: "The run was aborted" }))
+      case "Failed":
+        return Effect.fail(new RunFailed({ message: describe(outcome.error), error: outcome.error }))
+      case "Limited":
+        return Effect.fail(
+          new RunLimited({ message: `The run reached its limit of ${outcome.limit}`, limit: outcome.limit })
+        )
+    }
   }
 }

@@ -70,6 +70,8 @@ export interface StreamRequest {
   /** The tools declared in `messages`. */
   readonly tools: ReadonlyArray<ToolDeclaration>
   readonly thinkingLevel: ThinkingLevel
+  /** `none`: the model must not call a tool, although tools are declared. */
+  readonly toolChoice: "auto" | "none"
   readonly apiKey: Redacted.Redacted | undefined
   readonly sessionId: string | undefined
   readonly headers: Readonly<Record<string, string>> | undefined

@@ -11,11 +11,14 @@
  *
  * @since 0.1.0
  */
+import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
-import type * as Result from "effect/Result"
+import * as Result from "effect/Result"
+import type * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
 import type * as Types from "effect/Types"
 import * as Arguments from "./internal/arguments.ts"
+import { readMillis } from "./internal/millis.ts"
 import type { AssistantMessage, ImageContent, Json, JsonObject, TextContent, ToolCall, Usage } from "./Messages.ts"
 
 /**
@@ -96,11 +99,15 @@ export interface CallContext {
   readonly update: (partial: ToolOutput) => Effect.Effect<void>
   /**
    * Runs another tool, one of this run or one of `tools`: same gates and hooks, no events and no messages. An unknown
-   * tool, invalid arguments, a blocked or failing call are outcomes with `isError`. Source: pi's `runToolCall`.
+   * tool, invalid arguments, a blocked or failing call are outcomes with `isError`. Progress of the call goes to
+   * `onUpdate`, for instance to this call's `update`. Source: pi's `runToolCall`.
    */
   readonly runToolCall: <const T extends ReadonlyArray<Any> = readonly []>(
     call: NestedCall,
-    options?: { readonly tools: T }
+    options?: {
+      readonly tools?: T | undefined
+      readonly onUpdate?: ((partial: ToolOutput) => Effect.Effect<void>) | undefined
+    }
   ) => Effect.Effect<ToolCallOutcome, never, Services<T[number]>>
 }
 
@@ -137,6 +144,9 @@ export interface Tool<out R = never> {
   /** How arguments are shown to the model and decoded, or why they cannot be. */
   readonly parameters: Result.Result<Arguments.ArgumentsCodec, string>
   readonly prepareArguments: ((args: unknown) => unknown) | undefined
+  /** Milliseconds, or why they cannot be used. */
+  readonly timeout: Result.Result<number | undefined, string>
+  readonly retry: Schedule.Schedule<unknown> | undefined
   readonly execute: (args: never, call: CallContext) => Effect.Effect<unknown, unknown, R>
 }
 
@@ -161,6 +171,13 @@ interface Options {
   readonly description: string
   readonly executionMode?: ExecutionMode | undefined
   /**
+   * How long a call may take, its retries included. It holds for tools that ignore interruption as well: the call is
+   * answered at the deadline, and what is left of the tool is interrupted.
+   */
+  readonly timeout?: Duration.Input | undefined
+  /** When a call that failed, with a typed failure, is tried again. */
+  readonly retry?: Schedule.Schedule<unknown> | undefined
+  /**
    * Repairs raw arguments before they are decoded. May return an effect of the new arguments; must not change the given
    * ones, and what it returns is decoded like any other.
    */
@@ -180,6 +197,10 @@ const makeTool = <R>(
   executionMode: options.executionMode,
   parameters,
   prepareArguments: options.prepareArguments,
+  timeout: options.timeout === undefined
+    ? Result.succeed(undefined)
+    : readMillis(`The timeout of tool "${name}"`, options.timeout, 1),
+  retry: options.retry,
   execute
 })
 

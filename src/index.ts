@@ -6,6 +6,8 @@
 
 /** The stateful host: transcript, queues, one run at a time, listeners, abort. */
 export * as Agent from "./Agent.ts"
+/** Limits on what runs may spend. */
+export * as Budget from "./Budget.ts"
 /** The conversion from recorded messages to what a model understands. */
 export * as ConvertToLlm from "./ConvertToLlm.ts"
 /** Tagged errors and the outcome of a run. */

@@ -65,7 +65,7 @@ export class Accumulator {
         return this.#openBlock(event.type, event.contentIndex, {
           type: "toolCall",
           id: this.#freshId(event.id),
-          name: event.name,
+          name: wellFormed(event.name),
           arguments: {},
           argumentsText: "",
           ...(event.namespace === undefined ? undefined : { namespace: event.namespace })
@@ -220,7 +220,10 @@ export class Accumulator {
       this.#open.length = 0
       this.#blocks = event.content.map((block) =>
         block.type === "toolCall"
-          ? readArguments({ ...block, id: this.#freshId(block.id) }, block.argumentsText ?? block.arguments)
+          ? readArguments(
+            { ...block, id: this.#freshId(block.id), name: wellFormed(block.name) },
+            block.argumentsText ?? block.arguments
+          )
           : finishBlock(block, true)
       )
     }

@@ -10,10 +10,14 @@ import * as Result from "effect/Result"
 import type { AgentEvent } from "../Events.ts"
 import type { AssistantMessage, ToolCall, ToolResultMessage } from "../Messages.ts"
 import type { CallContext, ToolOutput } from "../Tools.ts"
+import { capContent } from "./capContent.ts"
+import { within, withinHookTime } from "./deadline.ts"
 import type { Pending } from "./emitter.ts"
 import { show } from "./json.ts"
+import * as Log from "./log.ts"
 import type { Run } from "./run.ts"
 import {
+  aborted,
   type Answered,
   type CallScope,
   errorResult,
@@ -42,17 +46,19 @@ export interface Batch {
   readonly scope: CallScope
   readonly calls: ReadonlyArray<Call>
   readonly sequential: boolean
+  /** No call of it may run. */
+  readonly sealed: boolean
   /** How many messages the context held when the batch began. */
   readonly contextLength: number
 }
 
-const abortedText = "Operation aborted"
-
-const aborted = errorResult(abortedText)
-
 const leftBehind = errorResult(
-  `${abortedText}. The tool did not stop within the grace period; it may still be running, so its outcome is unknown.`
+  `Operation aborted. The tool did not stop within the grace period; it may still be running, so its outcome is unknown.`
 )
+
+const overLimit = errorResult("Tool call was not executed: the limit of tool calls for this run is reached.")
+
+const sealed = errorResult("Tool call was not executed: the run has reached a limit and ends.")
 
 const truncated = (call: ToolCall): Answered =>
   errorResult(
@@ -74,7 +80,9 @@ export const openBatch = (
       assistantMessage: message,
       get context() {
         return run.hookContext()
-      }
+      },
+      stopping: () => run.stopping,
+      inTime: (hook, effect) => withinHookTime(run, hook, effect)
     },
     calls: toolCalls.map((toolCall) => ({
       toolCall,
@@ -85,6 +93,7 @@ export const openBatch = (
     })),
     sequential: mode === "sequential" || message.stopReason === "length" ||
       toolCalls.some((call) => tools.byName.get(call.name)?.executionMode === "sequential"),
+    sealed: run.limit !== undefined,
     contextLength: run.context.messages.length
   }
   return run.batch = batch
@@ -118,7 +127,7 @@ const resultMessage = (run: Run, { final, toolCall }: Call): ToolResultMessage =
     role: "toolResult",
     toolCallId: toolCall.id,
     toolName: toolCall.name,
-    content,
+    content: capContent(content, run.config.maxResultLength),
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what a tool gave was checked to be JSON
     ...(details !== undefined && { details: details as NonNullable<ToolResultMessage["details"]> }),
     ...(usage !== undefined && { usage }),
@@ -152,7 +161,7 @@ class RunningCall implements CallContext {
   }
 
   get runToolCall(): CallContext["runToolCall"] {
-    return (call, options) => runNested(this.#scope, call, this.update, options?.tools)
+    return (call, options) => runNested(this.#scope, call, options ?? {})
   }
 }
 
@@ -160,7 +169,7 @@ const progress = (run: Run, call: Call, partial: ToolOutput): Effect.Effect<void
   if (call.state !== "running") return Effect.void
   const { id, name, arguments: args } = call.toolCall
   const output = readOutput(name, partial)
-  if (Result.isFailure(output)) return Effect.logWarning(`Progress was ignored: ${output.failure}`)
+  if (Result.isFailure(output)) return Log.warn(`Progress was ignored: ${output.failure}`)
   const pending = run.emitter.emit({
     type: "tool_execution_update",
     toolCallId: id,
@@ -179,11 +188,11 @@ const progress = (run: Run, call: Call, partial: ToolOutput): Effect.Effect<void
 const logCause = (call: Call, exit: Exit.Exit<unknown, unknown>): Pending => {
   if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return undefined
   const message = `Tool "${call.toolCall.name}" failed: ${show(Cause.squash(exit.cause))}`
-  return Cause.hasDies(exit.cause) ? Effect.logWarning(message, exit.cause) : Effect.logDebug(message, exit.cause)
+  return Cause.hasDies(exit.cause) ? Log.warn(message, exit.cause) : Log.debug(message, exit.cause)
 }
 
 const lateLog = (call: Call, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> =>
-  Effect.logWarning(
+  Log.warn(
     `Tool "${call.toolCall.name}" (call ${call.toolCall.id}) was left behind by an abort and ended now: ${
       Exit.isSuccess(exit) ? "it succeeded" : show(Cause.squash(exit.cause))
     }`
@@ -225,14 +234,27 @@ const hasEnded = (call: Call): boolean => call.state === "ended"
 const executeCall = (run: Run, batch: Batch, call: Call): Effect.Effect<void> => {
   if (run.stopping) return Effect.void
   call.state = "running"
-  const effect = execute(call.ready!, new RunningCall(run, batch.scope, call))
+  const effect = execute(call.ready!, new RunningCall(run, batch.scope, call), run.config.toolRetry)
   if (Exit.isExit(effect)) return conclude(run, batch, call, effect)
+  const work = inTime(run, call, Effect.provideContext(effect, batch.scope.tools.services))
   // The tool is interrupted, its end is not.
   return Effect.uninterruptible(
-    Effect.flatMap(
-      Effect.exit(Effect.interruptible(Effect.provideContext(effect, batch.scope.tools.services))),
-      (exit) => conclude(run, batch, call, exit)
-    )
+    Effect.flatMap(Effect.exit(Effect.interruptible(work)), (exit) => conclude(run, batch, call, exit))
+  )
+}
+
+/** The tool's work within the time it has (T6). */
+const inTime = (
+  run: Run,
+  { ready, toolCall }: Call,
+  work: Effect.Effect<unknown, unknown>
+): Effect.Effect<unknown, unknown> => {
+  const millis = Result.getOrElse(ready!.tool.timeout, () => undefined) ?? run.config.toolTimeout
+  if (millis === undefined) return work
+  const what = `Tool "${toolCall.name}" (call ${toolCall.id})`
+  return Effect.flatMap(
+    within(run, millis, what, work),
+    (exit) => exit ?? Effect.fail(`Tool "${toolCall.name}" timed out after ${millis} ms`)
   )
 }
 
@@ -247,7 +269,9 @@ const gate = Effect.fnUntraced(function*(run: Run, batch: Batch, call: Call) {
   call.state = "started"
   let pending = run.emit(started(call))
   if (pending !== undefined) yield* pending
-  const prepared = batch.scope.assistantMessage.stopReason === "length"
+  const prepared = batch.sealed
+    ? sealed
+    : batch.scope.assistantMessage.stopReason === "length"
     ? truncated(call.toolCall)
     : prepare(batch.scope, call.toolCall)
   let passed: Answered | Ready
@@ -256,6 +280,7 @@ const gate = Effect.fnUntraced(function*(run: Run, batch: Batch, call: Call) {
     if (run.stopping) return yield* Effect.interrupt
     passed = Exit.isSuccess(exit) ? exit.value : errorResult("The beforeToolCall hook was interrupted")
   } else passed = prepared
+  if (passed._tag === "Ready" && run.budget !== undefined && !run.budget.takeToolCall()) passed = overLimit
   if (passed._tag === "Ready") call.ready = passed
   else if ((pending = end(run, call, passed)) !== undefined) yield* pending
   if (run.stopping) return yield* Effect.interrupt
@@ -279,6 +304,7 @@ export const runBatch = Effect.fnUntraced(function*(run: Run, batch: Batch) {
     }
   }
   run.batch = undefined
+  if (!batch.sealed) run.countRepeated(batch.scope.assistantMessage.content)
   return batch.calls.every((call) => call.final?.result.terminate === true)
 })
 

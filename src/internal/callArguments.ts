@@ -3,11 +3,17 @@
  * something else, an empty object and the original text beside it (`argumentsText`).
  */
 import * as Result from "effect/Result"
-import type { JsonObject, ToolCall } from "../Messages.ts"
-import { encode, parse, show, wellFormed } from "./json.ts"
+import type { Json, JsonObject, ToolCall } from "../Messages.ts"
+import { encode, parse, wellFormed } from "./json.ts"
 
 const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** What was given, as text; of a value that is no JSON a text that is none either, saying why. */
+const originalText = (given: unknown, encoded: Result.Result<Json, string>): string => {
+  if (typeof given === "string") return wellFormed(given)
+  return Result.isSuccess(encoded) ? JSON.stringify(encoded.success) : `not JSON: ${encoded.failure}`
+}
 
 /** The call with its arguments, given as text or as a value. */
 export const readArguments = (call: ToolCall, given: unknown): ToolCall => {
@@ -16,12 +22,7 @@ export const readArguments = (call: ToolCall, given: unknown): ToolCall => {
   const parsed = typeof given === "string" ? parse(given) : Result.succeed(given)
   const encoded = Result.flatMap(parsed, encode)
   if (Result.isSuccess(encoded) && isObject(encoded.success)) return { ...rest, arguments: encoded.success }
-  const text = typeof given === "string"
-    ? wellFormed(given)
-    : Result.isSuccess(encoded)
-    ? JSON.stringify(encoded.success)
-    : show(given)
-  return { ...rest, arguments: {}, argumentsText: text }
+  return { ...rest, arguments: {}, argumentsText: originalText(given, encoded) }
 }
 
 /** What the tool's gate decodes: the object, or the value the original text stands for; fails with the bad text. */

@@ -14,6 +14,8 @@ import { toolCalls } from "../Messages.ts"
 import { RunResult } from "../RunResult.ts"
 import { Accumulator } from "./accumulator.ts"
 import { type Batch, closeBatch, openBatch } from "./batch.ts"
+import { awaitLeftovers, withinHookTime } from "./deadline.ts"
+import * as Log from "./log.ts"
 import { abortedResponse, ask } from "./response.ts"
 import type { Run } from "./run.ts"
 
@@ -53,13 +55,14 @@ const finishOpenTurn = Effect.fnUntraced(function*(run: Run, owner: number) {
   run.turnFinished = true
   for (const hook of run.config.hooks.finishTurn) {
     const turn = run.finishedTurn(message)
-    const fiber = yield* Effect.forkDetach(ask(() => hook(turn)), { startImmediately: true })
+    const asking = withinHookTime(run, "finishTurn", ask(() => hook(turn)))
+    const fiber = yield* Effect.forkDetach(asking, { startImmediately: true })
     run.finishing = fiber
     const exit = yield* Fiber.await(fiber)
     yield* stillOwner(run, owner)
     run.finishing = undefined
     if (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause)) {
-      yield* Effect.logWarning("The finishTurn hook failed while the run was ending", exit.cause)
+      yield* Log.warn("The finishTurn hook failed while the run was ending", exit.cause)
     }
   }
 })
@@ -112,6 +115,7 @@ export const close = Effect.fnUntraced(function*(run: Run, outcome: RunOutcome, 
   }
   if (!run.ended) {
     if (outcome._tag !== "Completed") yield* closeOpen(run, outcome, owner)
+    if (run.leftovers !== undefined && owner === 0) yield* awaitLeftovers(run)
     run.result = new RunResult(outcome, run.added)
     yield* emitFor(run, owner)({ type: "agent_end", messages: run.added, outcome })
   }

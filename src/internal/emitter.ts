@@ -10,6 +10,7 @@ import * as MutableList from "effect/MutableList"
 import * as Result from "effect/Result"
 import type { AgentEvent } from "../Events.ts"
 import { show } from "./json.ts"
+import * as Log from "./log.ts"
 
 /** Work that is left to do; `undefined` when there is none. */
 export type Pending = Effect.Effect<void> | undefined
@@ -26,7 +27,7 @@ export interface Subscriber {
 const logFailure = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Cause.hasInterruptsOnly(cause)
     ? Effect.void
-    : Effect.logError(`A listener failed: ${show(Cause.squash(cause))}`, cause)
+    : Log.error(`A listener failed: ${show(Cause.squash(cause))}`, cause)
 
 /**
  * A subscriber from a listener: whatever the listener throws, fails or dies with is logged and costs nothing else.

@@ -1,7 +1,7 @@
 /**
  * The agent behind `Agent.make`: one object per agent, whose methods are shared.
  */
-import type * as Clock from "effect/Clock"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -12,6 +12,7 @@ import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import type { AgentService, AgentState, Listener, Options, PromptOptions } from "../Agent.ts"
+import { Budget, type BudgetState } from "../Budget.ts"
 import { AgentBusy, AgentConfigError, CannotContinue, InvalidPrompt } from "../Errors.ts"
 import type { AgentEvent } from "../Events.ts"
 import { type Beginning, doubleLoop } from "../Loop.ts"
@@ -22,7 +23,7 @@ import type { StreamFn } from "../StreamFn.ts"
 import type { Any, ExecutionMode, Services } from "../Tools.ts"
 import { admit } from "./admit.ts"
 import { Emitter, subscriber, type Subscribers } from "./emitter.ts"
-import { encode } from "./json.ts"
+import { encode, wellFormed } from "./json.ts"
 import { abort as abortRun, start, startAndJoin } from "./lifecycle.ts"
 import { answersToOpenCalls } from "./openCalls.ts"
 import { type BaseConfig, readConfig, readSettings } from "./options.ts"
@@ -180,8 +181,8 @@ class Host implements AgentService {
   }
 
   #begin(beginning: Beginning): Effect.Effect<RunResult> {
-    return Effect.clockWith((clock) => {
-      const run = this.#makeRun(clock)
+    return Effect.withFiber((fiber) => {
+      const run = this.#makeRun(fiber.getRef(Clock.Clock), fiber.getRef(Budget) ?? Context.get(this.#services, Budget))
       const activity: Activity = { run, aborted: false, messages: [], done: Deferred.makeUnsafe() }
       this.#activity = activity
       return startAndJoin(this.#start(run, beginning), activity.done, this.abort)
@@ -192,7 +193,7 @@ class Host implements AgentService {
     return Effect.provideContext(start(run, doubleLoop(run, beginning)), this.#services)
   }
 
-  #makeRun(clock: Clock.Clock): Run {
+  #makeRun(clock: Clock.Clock, budget: BudgetState | undefined): Run {
     this.#errorMessage = undefined
     return new Run({
       config: {
@@ -203,13 +204,14 @@ class Host implements AgentService {
       },
       settings: { ...this.#settings },
       transcript: this.#transcript,
+      budget,
       clock,
       emitter: (reduce) =>
         new Emitter(this.#subscribers, (event) => {
           reduce(event)
           this.#reduce(event)
         }),
-      settle: (result) => this.#settle(clock, result)
+      settle: (result) => this.#settle(clock, budget, result)
     })
   }
 
@@ -217,7 +219,7 @@ class Host implements AgentService {
    * Makes the agent idle, unless a listener of `agent_end` queued a follow-up: then a further run begins (Q5). It begins
    * in a later step, so that runs that follow each other do not nest.
    */
-  #settle(clock: Clock.Clock, result: RunResult): Effect.Effect<void> {
+  #settle(clock: Clock.Clock, budget: BudgetState | undefined, result: RunResult): Effect.Effect<void> {
     const activity = this.#activity!
     for (const message of result.messages) activity.messages.push(message)
     this.#pendingToolCalls = undefined
@@ -232,7 +234,7 @@ class Host implements AgentService {
         this.#becomeIdle(activity, result)
         return Effect.void
       }
-      activity.run = this.#makeRun(clock)
+      activity.run = this.#makeRun(clock, budget)
       return this.#start(activity.run, { _tag: "Prompts", prompts, fromSteering: false })
     })))
   }
@@ -449,7 +451,10 @@ export const makeHost = Effect.fnUntraced(
     const messages = options.messages === undefined ? [] : yield* Effect.fromResult(readTranscript(options.messages))
     const first = messages[0]?.role === "system"
       ? undefined
-      : initialSystem(options.systemPrompt, settings.tools.declarations)
+      : initialSystem(
+        options.systemPrompt === undefined ? undefined : wellFormed(options.systemPrompt),
+        settings.tools.declarations
+      )
     const host = new Host({
       config,
       services,

@@ -2,10 +2,12 @@
  * Starting a run in a fiber of its own, waiting for it, and aborting it.
  */
 import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
+import { Budget } from "../Budget.ts"
 import { ModelError, type RunError, RunOutcome } from "../Errors.ts"
 import { close, takeOver } from "./closing.ts"
 import { show } from "./json.ts"
@@ -25,22 +27,40 @@ const outcomeOf = (run: Run, exit: Exit.Exit<RunOutcome, RunError>): RunOutcome 
  * itself is not interrupted.
  */
 export const start = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effect.Effect<void> =>
-  Effect.withFiber((caller) =>
-    Effect.asVoid(Effect.forkDetach(
-      Effect.provideService(
-        Effect.withFiber((fiber) => {
-          run.fiber = fiber
-          return Effect.flatMap(
-            Effect.exit(Effect.interruptible(loop)),
-            (exit) => run.owner === 0 ? close(run, outcomeOf(run, exit), 0) : Effect.void
-          )
-        }),
-        CurrentRun,
-        { run, parent: caller.getRef(CurrentRun) }
-      ),
-      { startImmediately: true, uninterruptible: true }
-    ))
-  )
+  Effect.withFiber((caller) => {
+    const parent = caller.getRef(CurrentRun)
+    const work = Effect.updateContext(
+      execute(run, loop),
+      (services: Context.Context<never>) =>
+        Context.add(Context.add(services, CurrentRun, { run, parent }), Budget, run.budget)
+    )
+    return Effect.andThen(
+      Effect.forkDetach(work, { startImmediately: true, uninterruptible: true }),
+      run.budget === undefined ? Effect.void : stopInTime(run)
+    )
+  })
+
+const execute = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effect.Effect<void> =>
+  Effect.withFiber((fiber) => {
+    run.fiber = fiber
+    return Effect.flatMap(
+      Effect.exit(Effect.interruptible(loop)),
+      (exit) => run.owner === 0 ? close(run, outcomeOf(run, exit), 0) : Effect.void
+    )
+  })
+
+/** Stops the run when the time of its budget is over. */
+const stopInTime = (run: Run): Effect.Effect<void> => {
+  const millis = run.budget?.millisLeft(run.now())
+  if (millis === undefined || Deferred.isDoneUnsafe(run.done)) return Effect.void
+  return Effect.asVoid(Effect.forkDetach(
+    Effect.andThen(
+      Effect.raceFirst(Deferred.await(run.done), Effect.sleep(millis)),
+      stop(run, RunOutcome.Limited({ limit: "duration" }))
+    ),
+    { startImmediately: true }
+  ))
+}
 
 /** Takes over when the run is not settled at the end of the grace period (A4). */
 const watch = (run: Run): Effect.Effect<void> =>

@@ -2,14 +2,17 @@
  * What an agent and a loop alone are configured with, checked and turned into the state of a run.
  */
 import * as Context from "effect/Context"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Result from "effect/Result"
+import type * as Schedule from "effect/Schedule"
+import type { Limits } from "../Budget.ts"
 import { ConvertToLlm } from "../ConvertToLlm.ts"
 import { AgentConfigError } from "../Errors.ts"
 import { Hooks } from "../Hooks.ts"
 import type { ThinkingLevel } from "../Messages.ts"
 import { type Model, StreamFn, type StreamRequest, unknownModel } from "../StreamFn.ts"
 import type { Any, ExecutionMode } from "../Tools.ts"
+import { readMillis } from "./millis.ts"
 import type { RunConfig, RunSettings } from "./run.ts"
 import { makeToolSet } from "./toolSet.ts"
 
@@ -25,62 +28,100 @@ export interface RunOptions
   readonly toolExecution?: ExecutionMode | undefined
   /** How many tools may work at the same time; default: `unbounded`. */
   readonly toolConcurrency?: number | "unbounded" | undefined
+  /** For tools that have none of their own: how long a call may take, its retries included. */
+  readonly toolTimeout?: Duration.Input | undefined
+  /** For tools that have none of their own: when a call that failed is tried again. */
+  readonly toolRetry?: Schedule.Schedule<unknown> | undefined
+  /** Characters of text in a tool result that the transcript keeps; default: 1 000 000. Events carry the whole result. */
+  readonly maxResultLength?: number | undefined
+  /** How long a hook may take. */
+  readonly hookTimeout?: Duration.Input | undefined
+  /** How long a response may take to its first event. */
+  readonly firstEventTimeout?: Duration.Input | undefined
+  /** How long a response may pause between events. */
+  readonly eventTimeout?: Duration.Input | undefined
+  /** What one run may spend; see `Budget`. */
+  readonly limits?: Limits | undefined
+  /** A run that makes the same call with the same arguments this many times in a row ends as `Limited`. */
+  readonly repeatedCalls?: number | undefined
+  /** Whether a run that reached a limit, other than its duration, makes one last request in which no tool may be called. */
+  readonly wrapUp?: boolean | undefined
   /** How long an abort waits for what does not stop; default: 1 second. */
   readonly gracePeriod?: Duration.Input | undefined
 }
 
-const checkConcurrency = (concurrency: number | "unbounded"): Result.Result<number | "unbounded", AgentConfigError> =>
+type Checked<A> = Result.Result<A, AgentConfigError>
+
+const refuse = (reason: AgentConfigError["reason"], message: string): Checked<never> =>
+  Result.fail(new AgentConfigError({ reason, message }))
+
+const checkConcurrency = (concurrency: number | "unbounded"): Checked<number | "unbounded"> =>
   concurrency === "unbounded" || (Number.isInteger(concurrency) && concurrency > 0)
     ? Result.succeed(concurrency)
-    : Result.fail(
-      new AgentConfigError({
-        reason: "InvalidConcurrency",
-        message: `toolConcurrency is ${concurrency}; give a whole number from 1, or "unbounded".`
-      })
+    : refuse("InvalidConcurrency", `toolConcurrency is ${concurrency}; give a whole number from 1, or "unbounded".`)
+
+const checkMillis = (
+  name: string,
+  input: Duration.Input | undefined,
+  reason: AgentConfigError["reason"],
+  atLeast: number
+): Checked<number | undefined> =>
+  input === undefined
+    ? Result.succeed(undefined)
+    : Result.mapError(readMillis(name, input, atLeast), (message) => new AgentConfigError({ reason, message }))
+
+const checkCount = (name: string, value: number | undefined, whole: boolean): Checked<number | undefined> =>
+  value === undefined || (value > 0 && (!whole || Number.isInteger(value)))
+    ? Result.succeed(value)
+    : refuse(
+      "InvalidLimit",
+      `${name} is ${value}; give a ${whole ? "whole number from 1" : "number above 0"}, or leave it out.`
     )
 
-const checkGrace = (grace: Duration.Input): Result.Result<number, AgentConfigError> => {
-  const duration = Duration.fromInput(grace)
-  const millis = duration._tag === "Some" ? Duration.toMillis(duration.value) : Number.NaN
-  return Number.isFinite(millis) && millis >= 0
-    ? Result.succeed(millis)
-    : Result.fail(
-      new AgentConfigError({
-        reason: "InvalidGracePeriod",
-        message: "gracePeriod must be a finite duration of 0 or more, such as \"1 second\"."
-      })
-    )
-}
+const checkLimits = (limits: Limits | undefined): Checked<Limits | undefined> =>
+  Result.gen(function*() {
+    if (limits === undefined) return undefined
+    yield* checkCount("limits.turns", limits.turns, true)
+    yield* checkCount("limits.toolCalls", limits.toolCalls, true)
+    yield* checkCount("limits.tokens", limits.tokens, false)
+    yield* checkCount("limits.cost", limits.cost, false)
+    yield* checkMillis("limits.duration", limits.duration, "InvalidLimit", 1)
+    return limits
+  })
 
 /** What stays the same during the runs of an agent; the session id is that of the moment a run starts. */
 export type BaseConfig = Omit<RunConfig, "sessionId" | "steering" | "followUps">
 
 /** Reads the services a run works with and checks the options. */
-export const readConfig = (
-  options: RunOptions,
-  services: Context.Context<StreamFn>
-): Result.Result<BaseConfig, AgentConfigError> =>
+export const readConfig = (options: RunOptions, services: Context.Context<StreamFn>): Checked<BaseConfig> =>
   Result.gen(function*() {
     return {
       stream: Context.get(services, StreamFn).stream,
       hooks: Context.get(services, Hooks),
       conversion: Context.get(services, ConvertToLlm),
       toolConcurrency: yield* checkConcurrency(options.toolConcurrency ?? "unbounded"),
-      gracePeriod: yield* checkGrace(options.gracePeriod ?? defaultGrace),
+      toolTimeout: yield* checkMillis("toolTimeout", options.toolTimeout, "InvalidTimeout", 1),
+      toolRetry: options.toolRetry,
+      maxResultLength: (yield* checkCount("maxResultLength", options.maxResultLength, false)) ?? 1_000_000,
+      hookTimeout: yield* checkMillis("hookTimeout", options.hookTimeout, "InvalidTimeout", 1),
+      firstEventTimeout: yield* checkMillis("firstEventTimeout", options.firstEventTimeout, "InvalidTimeout", 1),
+      eventTimeout: yield* checkMillis("eventTimeout", options.eventTimeout, "InvalidTimeout", 1),
+      limits: yield* checkLimits(options.limits),
+      repeatedCalls: yield* checkCount("repeatedCalls", options.repeatedCalls, true),
+      wrapUp: options.wrapUp === true,
+      gracePeriod: (yield* checkMillis("gracePeriod", options.gracePeriod, "InvalidGracePeriod", 0)) ?? 1000,
       headers: options.headers,
       metadata: options.metadata,
       thinkingBudgets: options.thinkingBudgets
     }
   })
 
-const defaultGrace = 1000
-
 /** What may change during a run. */
 export const readSettings = (
   options: RunOptions,
   tools: ReadonlyArray<Any>,
   services: Context.Context<never>
-): Result.Result<RunSettings, AgentConfigError> =>
+): Checked<RunSettings> =>
   Result.map(makeToolSet(tools, services), (set) => ({
     model: options.model ?? unknownModel,
     thinkingLevel: options.thinkingLevel ?? "off",

@@ -22,15 +22,17 @@ import {
 } from "../Messages.ts"
 import type { Model, StreamEvent, StreamRequest } from "../StreamFn.ts"
 import { Accumulator } from "./accumulator.ts"
+import { inBackground, within, withinHookTime } from "./deadline.ts"
 import type { Pending } from "./emitter.ts"
 import { show } from "./json.ts"
+import * as Log from "./log.ts"
 import { normalize } from "./requestMessages.ts"
 import type { Run } from "./run.ts"
 
 /** The failure of a hook, named; an abort goes its own way. */
 export const naming =
   (run: Run, hook: HookName) => <A, R>(effect: Effect.Effect<A, unknown, R>): Effect.Effect<A, HookError, R> =>
-    Effect.catchCause(effect, (cause): Effect.Effect<never, HookError> =>
+    Effect.catchCause(withinHookTime(run, hook, effect), (cause): Effect.Effect<never, HookError> =>
       run.stopping
         ? Effect.interrupt
         : Effect.fail(new HookError({ hook, message: show(Cause.squash(cause)), cause: Cause.squash(cause) })))
@@ -104,7 +106,10 @@ const take = (run: Run, accumulator: Accumulator, reader: Reader, event: StreamE
 const read = (run: Run, accumulator: Accumulator, stream: Stream.Stream<StreamEvent, ModelError>) => {
   const scope = Scope.makeUnsafe()
   const reader = new Reader()
-  const reading = Effect.flatMap(Channel.toTransform(Stream.toChannel(stream))(Cause.done(), scope), (pull) => {
+  const deadline = new Deadline(run)
+  const opening = deadline.limit(Channel.toTransform(Stream.toChannel(stream))(Cause.done(), scope))
+  const reading = Effect.flatMap(opening, (pull) => {
+    const next = deadline.limit(pull)
     return Effect.whileLoop<ReadonlyArray<StreamEvent> | void, ModelError | Cause.Done, never>({
       while: () => !reader.ended,
       body: () => {
@@ -113,20 +118,68 @@ const read = (run: Run, accumulator: Accumulator, stream: Stream.Stream<StreamEv
           if (reader.ended) return Effect.void
           if (pending !== undefined) return pending
         }
-        return pull
+        return next
       },
       // What listeners have left to do gives nothing; a pull gives the next events.
       step: (chunk) => {
         if (chunk === undefined) return
+        deadline.arrived()
         reader.chunk = chunk
         reader.next = 0
       }
     })
   })
+  const closing = (exit: Exit.Exit<unknown, unknown>) =>
+    deadline.missed ? inBackground(run, "The model's stream", Scope.close(scope, exit)) : Scope.close(scope, exit)
   return Effect.map(
-    Pull.catchDone(Effect.onExit(reading, (exit) => Scope.close(scope, exit)), () => Effect.void),
+    Pull.catchDone(Effect.onExit(reading, closing), () => Effect.void),
     () => reader.ended
   )
+}
+
+/** How long a stream may take to its first event, and between events. */
+class Deadline {
+  missed = false
+  readonly #run: Run
+  readonly #openedAt: number
+  #begun = false
+
+  constructor(run: Run) {
+    this.#run = run
+    this.#openedAt = run.now()
+  }
+
+  arrived(): void {
+    this.#begun = true
+  }
+
+  limit<A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | ModelError> {
+    const { eventTimeout, firstEventTimeout } = this.#run.config
+    if (eventTimeout === undefined && firstEventTimeout === undefined) return work
+    return Effect.suspend(() => {
+      const millis = this.#begun ? eventTimeout : this.#firstMillis(firstEventTimeout)
+      if (millis === undefined) return work
+      return Effect.flatMap(
+        within(this.#run, millis, "The model's stream", work),
+        (exit): Effect.Effect<A, E | ModelError> => exit ?? Effect.fail(this.#miss())
+      )
+    })
+  }
+
+  #firstMillis(timeout: number | undefined): number | undefined {
+    return timeout === undefined ? undefined : Math.max(0, this.#openedAt + timeout - this.#run.now())
+  }
+
+  #miss(): ModelError {
+    this.missed = true
+    const { eventTimeout, firstEventTimeout } = this.#run.config
+    return new ModelError({
+      reason: "Timeout",
+      message: this.#begun
+        ? `The model's stream paused for more than ${eventTimeout} ms`
+        : `The model's stream gave no event within ${firstEventTimeout} ms`
+    })
+  }
 }
 
 const incomplete = (): ModelError =>
@@ -152,11 +205,17 @@ const open = (run: Run, request: StreamRequest): Stream.Stream<StreamEvent, Mode
 }
 
 /** The response to the run's conversation as it stands; the error, typed, when the message's stop reason is one. */
-export const respond = Effect.fnUntraced(function*(run: Run, model: Model, thinkingLevel: ThinkingLevel) {
+export const respond = Effect.fnUntraced(function*(
+  run: Run,
+  model: Model,
+  thinkingLevel: ThinkingLevel,
+  toolChoice: StreamRequest["toolChoice"]
+) {
+  run.requested = { model, thinkingLevel }
   const chosen = conversation(run)
   const { messages, splitPairs, tools } = Effect.isEffect(chosen) ? yield* chosen : chosen
   if (splitPairs > 0) {
-    yield* Effect.logWarning(
+    yield* Log.warn(
       `${splitPairs} tool calls or results without their counterpart were left out of the request`
     )
   }
@@ -169,6 +228,7 @@ export const respond = Effect.fnUntraced(function*(run: Run, model: Model, think
     messages,
     tools,
     thinkingLevel,
+    toolChoice,
     apiKey,
     sessionId,
     headers,

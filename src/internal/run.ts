@@ -7,9 +7,11 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
+import type * as Schedule from "effect/Schedule"
 import type * as Stream from "effect/Stream"
+import { BudgetState, type Limits } from "../Budget.ts"
 import type { Conversion } from "../ConvertToLlm.ts"
-import type { ModelError, RunError, RunOutcome } from "../Errors.ts"
+import type { Limit, ModelError, RunError, RunOutcome } from "../Errors.ts"
 import type { AgentEvent } from "../Events.ts"
 import type { ContextUpdate, FinishedTurn, HookSet, RunContext } from "../Hooks.ts"
 import type { AgentMessage, AssistantMessage, ThinkingLevel, ToolResultMessage } from "../Messages.ts"
@@ -29,7 +31,18 @@ export interface RunConfig extends Pick<StreamRequest, "headers" | "metadata" | 
   readonly hooks: HookSet
   readonly conversion: Conversion
   readonly toolConcurrency: number | "unbounded"
-  /** Milliseconds an abort waits for what does not stop. */
+  /** Milliseconds, as all durations here. */
+  readonly toolTimeout: number | undefined
+  readonly toolRetry: Schedule.Schedule<unknown> | undefined
+  /** Characters. */
+  readonly maxResultLength: number
+  readonly hookTimeout: number | undefined
+  readonly firstEventTimeout: number | undefined
+  readonly eventTimeout: number | undefined
+  readonly limits: Limits | undefined
+  readonly repeatedCalls: number | undefined
+  readonly wrapUp: boolean
+  /** How long a stop waits for what does not stop. */
   readonly gracePeriod: number
   readonly steering: MessageQueue | undefined
   readonly followUps: MessageQueue | undefined
@@ -101,6 +114,15 @@ export class Run {
   outcome: RunOutcome | undefined
   result: RunResult | undefined
 
+  /** What the run counts against, with the budgets around it. */
+  readonly budget: BudgetState | undefined
+  /** The limit that ends the run. */
+  limit: Limit | undefined
+  /** The last call, and how often it was made in a row. */
+  repeated = { call: "", times: 0 }
+  /** Work that missed its deadline; it was interrupted and is awaited once more when the run ends. */
+  leftovers: Array<Fiber.Fiber<unknown, unknown>> | undefined
+
   /** How the run ends, when something other than the loop decided it: an abort, a deadline, a required listener. */
   stop: RunOutcome | undefined
   /** A stop watches over the end of the run. */
@@ -119,6 +141,8 @@ export class Run {
     readonly config: RunConfig
     readonly settings: RunSettings
     readonly transcript: Transcript
+    /** The budget the run is made within. */
+    readonly budget: BudgetState | undefined
     readonly clock: Clock.Clock
     readonly emitter: (reduce: (event: AgentEvent) => void) => Emitter
     readonly settle: (result: RunResult) => Effect.Effect<void>
@@ -127,6 +151,8 @@ export class Run {
     this.settings = options.settings
     this.transcript = options.transcript
     this.context = options.transcript
+    const { limits } = options.config
+    this.budget = limits === undefined ? options.budget : new BudgetState(limits, options.budget)
     this.#clock = options.clock
     this.settle = options.settle
     this.emitter = options.emitter((event) => this.#reduce(event))
@@ -135,6 +161,31 @@ export class Run {
   /** The loop is to end where it is. */
   get stopping(): boolean {
     return this.stop !== undefined
+  }
+
+  /**
+   * Takes the next turn, if there is to be one; `true` when a limit does not allow it. Nothing is read from the queues for
+   * the question.
+   */
+  isLimited(more: boolean): boolean {
+    if (this.budget === undefined && this.config.repeatedCalls === undefined) return false
+    const { followUps, steering } = this.config
+    if (!more && !steering?.size && !followUps?.size) return false
+    this.limit ??= this.budget?.takeTurn()
+    return this.limit !== undefined
+  }
+
+  /** Counts the calls of a batch that repeat the one before. */
+  countRepeated(content: AssistantMessage["content"]): void {
+    const { repeatedCalls } = this.config
+    if (repeatedCalls === undefined) return
+    for (const block of content) {
+      if (block.type !== "toolCall") continue
+      const { arguments: args, argumentsText, name } = block
+      const call = `${name} ${argumentsText ?? JSON.stringify(args)}`
+      this.repeated = { call, times: call === this.repeated.call ? this.repeated.times + 1 : 1 }
+      if (this.repeated.times >= repeatedCalls) this.limit = "repeatedCalls"
+    }
   }
 
   /** Milliseconds, of the clock the run started with. */
@@ -219,6 +270,7 @@ export class Run {
     if (this.context !== this.transcript) this.context.push(message)
     this.added.push(message)
     if (message.role === "assistant" && this.response !== undefined) {
+      this.budget?.spend(message.usage)
       this.turnMessage = message
       this.response = undefined
     } else if (message.role === "toolResult" && this.batch !== undefined) {

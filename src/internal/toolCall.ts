@@ -12,7 +12,8 @@ import type { AssistantMessage, ToolCall } from "../Messages.ts"
 import type { Any, CallContext, NestedCall, Services, ToolCallOutcome, ToolOutput, ToolResult } from "../Tools.ts"
 import { validationMessage } from "./arguments.ts"
 import { givenArguments, readArguments } from "./callArguments.ts"
-import { excerpt, show } from "./json.ts"
+import { inFiber } from "./inFiber.ts"
+import { excerpt, show, wellFormed } from "./json.ts"
 import { readOutput } from "./toolOutput.ts"
 import { makeToolSet, type ToolSet } from "./toolSet.ts"
 
@@ -22,6 +23,13 @@ export interface CallScope {
   readonly hooks: HookSet
   readonly assistantMessage: AssistantMessage
   readonly context: RunContext
+  /** Whether the run is stopping: then no call begins. */
+  readonly stopping: () => boolean
+  /** Gives a hook the time it may take. */
+  readonly inTime: <A>(
+    hook: "beforeToolCall" | "afterToolCall",
+    effect: Effect.Effect<A, unknown>
+  ) => Effect.Effect<A, unknown>
 }
 
 /** A call with its final result. */
@@ -42,7 +50,10 @@ export const answered = (result: ToolResult, isError: boolean): Answered => ({ _
 
 /** An error result; source: pi's `createErrorToolResult`. */
 export const errorResult = (text: string): Answered =>
-  answered({ content: [{ type: "text", text }], details: {} }, true)
+  answered({ content: [{ type: "text", text: wellFormed(text) }], details: {} }, true)
+
+/** The result of a call that an abort left open. */
+export const aborted = errorResult("Operation aborted")
 
 const notFound = (name: string, tools: ToolSet): string => {
   const names = [...tools.byName.keys()]
@@ -67,7 +78,7 @@ const askHooks = Effect.fnUntraced(function*(scope: CallScope, toolCall: ToolCal
   let args = ready.args
   for (const hook of hooks.beforeToolCall) {
     const answer = hook({ toolCall, args, assistantMessage, context })
-    const decision = Effect.isEffect(answer) ? yield* answer : answer
+    const decision = Effect.isEffect(answer) ? yield* scope.inTime("beforeToolCall", answer) : answer
     if (isBlock(decision)) return blocked(decision)
     if (decision?._tag === "AllowWith") args = decision.args
   }
@@ -130,8 +141,22 @@ export const prepare = (scope: CallScope, toolCall: ToolCall): Gate | Effect.Eff
   )
 }
 
-/** The tool's effect; an `Exit` when it is done at once. Whatever the tool throws is a defect of the effect. */
-export const execute = (ready: Ready, call: CallContext): Effect.Effect<unknown, unknown> => {
+/**
+ * The tool's effect, an `Exit` when it is done at once. Whatever the tool throws is a defect of the effect. `retry` is
+ * for tools that have no schedule of their own.
+ */
+export const execute = (
+  ready: Ready,
+  call: CallContext,
+  retry: Any["retry"]
+): Effect.Effect<unknown, unknown> => {
+  const schedule = ready.tool.retry ?? retry
+  return schedule === undefined
+    ? attempt(ready, call)
+    : Effect.retry(Effect.suspend(() => attempt(ready, call)), schedule)
+}
+
+const attempt = (ready: Ready, call: CallContext): Effect.Effect<unknown, unknown> => {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the arguments were decoded for this tool
   const started = Result.try(() => ready.tool.execute(ready.args as never, call))
   if (Result.isFailure(started)) return Exit.die(started.failure)
@@ -148,17 +173,18 @@ export const settle = (tool: Any, exit: Exit.Exit<unknown, unknown>): Answered =
       ? answered(output.success, output.success.isError === true)
       : errorResult(output.failure)
   }
-  return errorResult(
-    Cause.hasInterruptsOnly(exit.cause) ? `Tool "${tool.name}" was interrupted` : show(Cause.squash(exit.cause))
-  )
+  return settleFailure(tool.name, exit.cause)
 }
+
+const settleFailure = (name: string, cause: Cause.Cause<unknown>): Answered =>
+  errorResult(Cause.hasInterruptsOnly(cause) ? `Tool "${name}" was interrupted` : show(Cause.squash(cause)))
 
 const patch = Effect.fnUntraced(function*(scope: CallScope, toolCall: ToolCall, ready: Ready, first: Answered) {
   const { assistantMessage, context, hooks } = scope
   let { isError, result } = first
   for (const hook of hooks.afterToolCall) {
     const answer = hook({ toolCall, args: ready.args, assistantMessage, context, result, isError })
-    const change = Effect.isEffect(answer) ? yield* answer : answer
+    const change = Effect.isEffect(answer) ? yield* scope.inTime("afterToolCall", answer) : answer
     if (change === undefined) continue
     const { content, details, structuredContent, terminate, usage } = change
     const structured = structuredContent !== undefined
@@ -195,25 +221,28 @@ export const finalize = (
     unlessInterrupted((cause) => errorResult(show(Cause.squash(cause))))
   )
 
-/** A call that a tool makes to another: the same steps without events and messages (T7). */
+/**
+ * A call that a tool makes to another: the same steps without events and messages (T7). Its progress goes to `onUpdate`.
+ */
 export const runNested = <T extends ReadonlyArray<Any>>(
   scope: CallScope,
   nested: NestedCall,
-  update: (partial: ToolOutput) => Effect.Effect<void>,
-  tools: T | undefined
+  { onUpdate, tools }: { readonly tools?: T | undefined; readonly onUpdate?: Progress | undefined }
 ): Effect.Effect<ToolCallOutcome, never, Services<T[number]>> => {
   const toolCall = readArguments(
     { type: "toolCall", id: nested.id, name: nested.name, arguments: {} },
     nested.arguments ?? {}
   )
-  if (tools === undefined) return runIn(scope, toolCall, update)
+  if (tools === undefined) return runIn(scope, toolCall, onUpdate)
   return Effect.contextWith((services: Context.Context<Services<T[number]>>) => {
     const set = makeToolSet(tools, services)
     return Result.isFailure(set)
       ? Effect.succeed(outcomeOf(toolCall, errorResult(set.failure.message)))
-      : runIn({ ...scope, tools: set.success }, toolCall, update)
+      : runIn({ ...scope, tools: set.success }, toolCall, onUpdate)
   })
 }
+
+type Progress = (partial: ToolOutput) => Effect.Effect<void>
 
 const outcomeOf = (toolCall: ToolCall, { isError, result }: Answered): ToolCallOutcome => ({
   toolCall,
@@ -221,23 +250,31 @@ const outcomeOf = (toolCall: ToolCall, { isError, result }: Answered): ToolCallO
   isError
 })
 
-const runIn = Effect.fnUntraced(function*(
+/** In a fiber of its own: a tool or hook that interrupts itself does not interrupt the tool that made the call. */
+const runIn = (scope: CallScope, toolCall: ToolCall, onUpdate: Progress | undefined): Effect.Effect<ToolCallOutcome> =>
+  Effect.map(
+    inFiber(nestedCall(scope, toolCall, onUpdate)),
+    (exit) => outcomeOf(toolCall, Exit.isSuccess(exit) ? exit.value : settleFailure(toolCall.name, exit.cause))
+  )
+
+const nestedCall = Effect.fnUntraced(function*(
   scope: CallScope,
   toolCall: ToolCall,
-  update: (partial: ToolOutput) => Effect.Effect<void>
-): Effect.fn.Return<ToolCallOutcome> {
+  onUpdate: Progress | undefined
+): Effect.fn.Return<Answered> {
+  if (scope.stopping()) return aborted
   const prepared = prepare(scope, toolCall)
   const gate = Effect.isEffect(prepared) ? yield* prepared : prepared
-  if (gate._tag === "Answered") return outcomeOf(toolCall, gate)
+  if (gate._tag === "Answered") return gate
+  if (scope.stopping()) return aborted
   const call: CallContext = {
     toolCall,
     assistantMessage: scope.assistantMessage,
-    update,
-    runToolCall: (nested, options) => runNested(scope, nested, update, options?.tools)
+    update: onUpdate ?? (() => Effect.void),
+    runToolCall: (nested, options) => runNested(scope, nested, options ?? {})
   }
-  const exit = yield* Effect.exit(Effect.provideContext(execute(gate, call), scope.tools.services))
-  // The interruption of the tool that made the call is not the outcome of this one.
-  if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
-  const finalized = finalize(scope, toolCall, gate, settle(gate.tool, exit))
-  return outcomeOf(toolCall, Effect.isEffect(finalized) ? yield* finalized : finalized)
+  const exit = yield* inFiber(Effect.provideContext(execute(gate, call, undefined), scope.tools.services))
+  const settled = settle(gate.tool, exit)
+  const finalized = scope.stopping() ? settled : finalize(scope, toolCall, gate, settled)
+  return Effect.isEffect(finalized) ? yield* finalized : finalized
 })

@@ -3,6 +3,8 @@
  * formed, and what is kept must encode as JSON.
  */
 import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { Usage } from "../Messages.ts"
 import type { Content, ToolResult } from "../Tools.ts"
 import { encode, wellFormed } from "./json.ts"
 
@@ -21,11 +23,11 @@ const isContentBlock = (block: unknown): boolean =>
 
 const text = (value: string): Content => [{ type: "text", text: wellFormed(value) }]
 
-const mendBlock = (block: Content[number]): Content[number] =>
-  block.type === "text" ? { ...block, text: wellFormed(block.text) } : block
+const copyBlock = (block: Content[number]): Content[number] =>
+  block.type === "text" ? { ...block, text: wellFormed(block.text) } : { ...block }
 
-const wellFormedBlocks = (blocks: Content): Content =>
-  blocks.every((block) => block.type !== "text" || block.text.isWellFormed()) ? blocks : blocks.map(mendBlock)
+/** A copy: what a tool changes after it has ended shows nowhere. */
+const copyContent = (blocks: Content): Content => blocks.map(copyBlock)
 
 const readContent = (content: unknown): Result.Result<Content, string> => {
   if (typeof content === "string") return Result.succeed(text(content))
@@ -33,8 +35,10 @@ const readContent = (content: unknown): Result.Result<Content, string> => {
   const bad = content.findIndex((block) => !isContentBlock(block))
   if (bad >= 0) return Result.fail(`content[${bad}] is no text or image block`)
   // Every block was checked.
-  return Result.succeed(wellFormedBlocks(content as Content))
+  return Result.succeed(copyContent(content as Content))
 }
+
+const isUsage = Schema.is(Usage)
 
 const resultFields = ["content", "details", "structuredContent", "usage", "isError", "terminate"] as const
 
@@ -75,7 +79,8 @@ export const readOutput = (tool: string, output: unknown): Result.Result<ToolRes
     if (Result.isFailure(encoded)) {
       return Result.fail(`Tool "${tool}" ran, but its result could not be serialised: ${field}: ${encoded.failure}`)
     }
-    if (encoded.success !== value) result = { ...result, [field]: encoded.success }
+    if (field === "usage" && !isUsage(encoded.success)) return wrong("an object whose usage is not a Usage")
+    result = { ...result, [field]: encoded.success === value ? structuredClone(encoded.success) : encoded.success }
   }
   return Result.succeed(result)
 }

@@ -6,6 +6,7 @@ import * as Result from "effect/Result"
 import { AgentConfigError } from "../Errors.ts"
 import type { ToolDeclaration } from "../Messages.ts"
 import type { Any } from "../Tools.ts"
+import { wellFormed } from "./json.ts"
 
 interface Catalog {
   readonly tools: ReadonlyArray<Any>
@@ -17,34 +18,38 @@ export interface ToolSet extends Catalog {
   readonly services: Context.Context<never>
 }
 
+const problemOf = (tool: Any, byName: ReadonlyMap<string, Any>): AgentConfigError | undefined => {
+  const problem = (reason: AgentConfigError["reason"], message: string) => new AgentConfigError({ reason, message })
+  if (typeof tool.name !== "string" || tool.name === "") {
+    return problem("InvalidTool", "A tool has no name; give it one.")
+  }
+  if (byName.has(tool.name)) {
+    return problem(
+      "DuplicateTool",
+      `Two tools are named "${tool.name}"; a model could not tell them apart. Rename one of them.`
+    )
+  }
+  if (Result.isFailure(tool.parameters)) {
+    return problem(
+      "InvalidToolParameters",
+      `The parameters of tool "${tool.name}" cannot be shown to a model: ${tool.parameters.failure}`
+    )
+  }
+  if (Result.isFailure(tool.timeout)) return problem("InvalidTimeout", tool.timeout.failure)
+  return undefined
+}
+
 const check = (tools: ReadonlyArray<Any>): Result.Result<Catalog, AgentConfigError> => {
   const byName = new Map<string, Any>()
   const declarations: Array<ToolDeclaration> = []
   for (const tool of tools) {
-    if (typeof tool.name !== "string" || tool.name === "") {
-      return Result.fail(new AgentConfigError({ reason: "InvalidTool", message: "A tool has no name; give it one." }))
-    }
-    if (byName.has(tool.name)) {
-      return Result.fail(
-        new AgentConfigError({
-          reason: "DuplicateTool",
-          message: `Two tools are named "${tool.name}"; a model could not tell them apart. Rename one of them.`
-        })
-      )
-    }
-    if (Result.isFailure(tool.parameters)) {
-      return Result.fail(
-        new AgentConfigError({
-          reason: "InvalidToolParameters",
-          message: `The parameters of tool "${tool.name}" cannot be shown to a model: ${tool.parameters.failure}`
-        })
-      )
-    }
+    const problem = problemOf(tool, byName)
+    if (problem !== undefined) return Result.fail(problem)
     byName.set(tool.name, tool)
     declarations.push({
       name: tool.name,
-      description: tool.description,
-      parameters: tool.parameters.success.jsonSchema
+      description: wellFormed(tool.description),
+      parameters: Result.getOrThrow(tool.parameters).jsonSchema
     })
   }
   return Result.succeed({ tools: tools.slice(), byName, declarations })

@@ -62,11 +62,11 @@ class Driver {
     })
   }
 
-  /** An abort waits for its run; the scenario does not wait for it. Inside a run the fiber's context says so. */
-  #abort(): Effect.Effect<void> {
-    return Effect.map(Effect.context(), (context) => {
-      Effect.runForkWith(context)(this.#agent.abort)
-    })
+  /** The scenario does not wait until an abort is settled; inside a run the agent itself does not. */
+  #abort(outcome: Outcome): Effect.Effect<void> {
+    if (outcome["from"] === undefined) return Effect.sync(() => void Effect.runForkWith(this.#root)(this.#agent.abort))
+    outcome.outcome = "ok"
+    return this.#agent.abort
   }
 
   listen(name: string): Effect.Effect<void> {
@@ -158,7 +158,7 @@ class Driver {
       case "followUp":
         return agent.followUp(stage.message(action.message))
       case "abort":
-        return this.#abort()
+        return this.#abort(outcome)
       case "reset":
         return agent.reset
       case "clearSteering":

@@ -48,6 +48,12 @@ export function byRule(s, t) {
       if (r.on === "agent_end" && (r.do ?? []).some((d) => d.do === "followUp")) out.add("end-follow-up")
     }
   }
+  // A follow-up of the host counts as well while a listener still works on agent_end.
+  for (const l of t.listeners ?? []) {
+    if (l.on === "agent_end" && acts.some((a) => a.do === "followUp" && a.at >= l.t && a.at <= (l.done ?? l.t))) {
+      out.add("end-follow-up")
+    }
+  }
   if (
     hostAborts.length && t.hooks.some((h) =>
       h.hook === "afterToolCall" &&

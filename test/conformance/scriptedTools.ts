@@ -15,7 +15,7 @@ const nested = (stage: Stage, calls: NonNullable<Behaviour["nested"]>, call: Too
       const keys = inner.tools ?? (stage.scenario.tools ?? []).map((tool) => tool.key ?? tool.name)
       return call.runToolCall(
         { id: inner.call, name: inner.tool, arguments: structuredClone(inner.args ?? {}) },
-        { tools: keys.map(stage.tool) }
+        { tools: keys.map(stage.tool), onUpdate: call.update }
       )
     }),
     (outcomes) =>

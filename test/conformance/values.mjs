@@ -77,7 +77,7 @@ export const messageIn = (m, timestamp, declarationOf) => {
         timestamp
       }
     case "toolResult":
-      return {
+      return compact({
         role: "toolResult",
         toolCallId: m.call,
         toolName: m.tool,
@@ -85,7 +85,7 @@ export const messageIn = (m, timestamp, declarationOf) => {
         details: structuredClone(m.details),
         isError: m.isError ?? false,
         timestamp
-      }
+      })
     case "system":
       return compact({
         role: "system",

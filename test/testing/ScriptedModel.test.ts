@@ -11,6 +11,7 @@ const request = (overrides?: Partial<StreamRequest>): StreamRequest => ({
   messages: [Messages.user("hi")],
   tools: [],
   thinkingLevel: "off",
+  toolChoice: "auto",
   apiKey: undefined,
   sessionId: undefined,
   headers: undefined,

@@ -1,0 +1,603 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import { ConvertToLlm, Errors, Hooks, Messages, StreamFn } from "../src/index.ts"
+import { ScriptedModel, Transcript } from "../src/testing/index.ts"
+import { ofType } from "./utils/events.ts"
+import { continueLoop, finish, loop, type Played, stage, watched } from "./utils/play.ts"
+import { quick } from "./utils/timedTools.ts"
+
+const { calls, events, text } = ScriptedModel
+
+const call = (id: string, name = "a"): Messages.ToolCall => ({ type: "toolCall", id, name, arguments: {} })
+
+const roles = (messages: ReadonlyArray<Messages.AgentMessage>): string => Transcript.print(messages, { system: true })
+
+/** The only request of a run that continues a transcript. */
+const requestOf = (
+  messages: ReadonlyArray<Messages.AgentMessage>,
+  hooks: ReadonlyArray<Hooks.Hook> = []
+): Effect.Effect<ScriptedModel.RecordedRequest, unknown> =>
+  Effect.map(continueLoop({ responses: [text("fine")], messages, hooks }), ({ requests }) => requests[0]!)
+
+/** The assistant message of a run of one response. */
+const responseOf = ({ recorder }: Played): Messages.AssistantMessage => {
+  const [end] = ofType(recorder.events, "turn_end")
+  assert.isDefined(end)
+  return end!.message
+}
+
+/** Plays one response, made of events. */
+const respond = (list: ReadonlyArray<ScriptedModel.TimedEvent>, options?: Parameters<typeof events>[1]) =>
+  Effect.map(loop({ responses: [events(list, options)] }), (played) => {
+    assert.deepStrictEqual(played.recorder.changed, [])
+    return { ...played, message: responseOf(played) }
+  })
+
+describe("StreamFn", () => {
+  describe("request", () => {
+    it.effect("M1: transformContext, conversion, normalise, apiKey and StreamFn, in this order, for every request", () =>
+      Effect.gen(function*() {
+        const log: Array<string> = []
+        const noteShape = (name: string, messages: ReadonlyArray<Messages.AgentMessage>) =>
+          log.push(`${name} ${Transcript.print(messages)}`)
+        const hooks = [
+          Hooks.transformContext((messages) => {
+            noteShape("transform 1", messages)
+            return [Messages.user("1"), ...messages]
+          }),
+          Hooks.transformContext((messages) => {
+            noteShape("transform 2", messages)
+            return Effect.succeed([Messages.user("2"), ...messages])
+          }),
+          Hooks.apiKey(() => {
+            log.push("apiKey")
+          })
+        ]
+        const conversion = ConvertToLlm.layer((messages) => {
+          noteShape("convert", messages)
+          // Cuts the calls from their results: what remains is normalised afterwards.
+          return Effect.succeed(messages.filter(Messages.isMessage).filter(({ role }) => role !== "assistant"))
+        })
+        const model = ScriptedModel.layer([
+          ({ messages }) => {
+            noteShape("stream", messages)
+            return calls([["x", "a", {}]])
+          },
+          ({ messages }) => {
+            noteShape("stream", messages)
+            return text("fine")
+          }
+        ])
+        const { agent } = yield* watched({ tools: [quick("a")] }).pipe(
+          Effect.provide(Layer.mergeAll(model, conversion, Hooks.layer(...hooks)))
+        )
+        yield* finish(agent.prompt("go"))
+        assert.deepStrictEqual(log, [
+          "transform 1 U",
+          "transform 2 U U",
+          "convert U U U",
+          "apiKey",
+          "stream U U U",
+          "transform 1 U A[x] R(x)",
+          "transform 2 U U A[x] R(x)",
+          "convert U U U A[x] R(x)",
+          "apiKey",
+          "stream U U U"
+        ])
+        assert.strictEqual(Transcript.print(yield* agent.messages), "U A[x] R(x) A")
+      }).pipe(Effect.scoped))
+
+    it.effect("M1: every field reaches the StreamFn", () =>
+      Effect.gen(function*() {
+        const asked: Array<string> = []
+        const model = { id: "m", provider: "p", api: "i", custom: 1 }
+        const { requests } = yield* loop({
+          responses: [calls([["x", "a", {}]]), text("fine")],
+          tools: [quick("a")],
+          hooks: [
+            Hooks.apiKey(() => undefined),
+            Hooks.apiKey(({ id }) => {
+              asked.push(id)
+              return asked.length === 1 ? "key 1" : Effect.succeed(Redacted.make("key 2"))
+            }),
+            Hooks.apiKey(() => "not asked for")
+          ],
+          options: {
+            model,
+            thinkingLevel: "high",
+            sessionId: "s",
+            headers: { "x-a": "b" },
+            thinkingBudgets: { high: 1000 },
+            metadata: { user: "u" }
+          }
+        })
+        assert.deepStrictEqual(
+          requests.map(({ apiKey, headers, metadata, model, sessionId, thinkingBudgets, thinkingLevel, tools }) => [
+            apiKey === undefined ? undefined : Redacted.value(apiKey),
+            headers,
+            metadata,
+            model,
+            sessionId,
+            thinkingBudgets,
+            thinkingLevel,
+            tools.map(({ name }) => name)
+          ]),
+          ["key 1", "key 2"].map((key) => [
+            key,
+            { "x-a": "b" },
+            { user: "u" },
+            model,
+            "s",
+            { high: 1000 },
+            "high",
+            ["a"]
+          ])
+        )
+        assert.deepStrictEqual(asked, ["m", "m"])
+      }))
+
+    it.effect("M1: what nobody set is undefined, `off` or a model named unknown", () =>
+      Effect.gen(function*() {
+        const { apiKey, headers, metadata, model, sessionId, thinkingBudgets, thinkingLevel, tools } = yield* requestOf(
+          [
+            Messages.user("go")
+          ]
+        )
+        assert.deepStrictEqual(
+          [apiKey, headers, metadata, model.id, sessionId, thinkingBudgets, thinkingLevel, tools],
+          [undefined, undefined, undefined, "unknown", undefined, undefined, "off", []]
+        )
+      }))
+
+    it.effect("M1: only the final message records the thinking level that was asked for", () =>
+      Effect.gen(function*() {
+        const { recorder } = yield* loop({ responses: [text("fine")], options: { thinkingLevel: "high" } })
+        const snapshots = ofType(recorder.events, "message_update").map(({ message }) => message.thinkingLevel)
+        assert.deepStrictEqual(snapshots, [undefined, undefined, undefined])
+        assert.deepStrictEqual(ofType(recorder.events, "turn_end").map(({ message }) => message.thinkingLevel), [
+          "high"
+        ])
+      }))
+
+    it.effect("M1: the default conversion drops roles no model knows", () =>
+      Effect.gen(function*() {
+        const { recorder, requests } = yield* loop({
+          responses: [text("fine")],
+          // A role this version does not know, as a stored transcript may have.
+          messages: JSON.parse(`[{"role":"note","text":"hm","timestamp":1}]`),
+          prompts: [Messages.user("go"), Messages.system("Be brief.")]
+        })
+        assert.strictEqual(roles(requests[0]!.messages), "U S")
+        assert.deepStrictEqual(recorder.outline.slice(2, 5), ["U", "S", "A"])
+      }))
+  })
+
+  describe("normalise", () => {
+    const user = Messages.user("go")
+    const one = call("x")
+    const two = call("y")
+    const words = { type: "text", text: "so far" } as const
+    const thinking = (thinking: string) => ({ type: "thinking", thinking } as const)
+    const empty = { type: "text", text: "" } as const
+    const done = (of: Messages.ToolCall) => Messages.toolResult(of, "done")
+
+    const cases: Record<string, readonly [ReadonlyArray<Messages.AgentMessage>, string]> = {
+      "the calls of a message that ended in error (B84)": [
+        [user, Messages.assistant([words, one], { stopReason: "error" }), user],
+        "U A{error} U"
+      ],
+      "the calls of an aborted message (B10)": [
+        [user, Messages.assistant([words, one, two], { stopReason: "aborted" }), user],
+        "U A{aborted} U"
+      ],
+      "an aborted message with nothing but calls": [
+        [user, Messages.assistant([one], { stopReason: "aborted" }), user],
+        "U U"
+      ],
+      "an assistant message without blocks (B09)": [[user, Messages.assistant([]), user], "U U"],
+      "an aborted message without blocks (B09)": [
+        [user, Messages.assistant([], { stopReason: "aborted", errorMessage: "Request was aborted" }), user],
+        "U U"
+      ],
+      "an assistant message with nothing but empty text": [[user, Messages.assistant([empty, empty]), user], "U U"],
+      "an assistant message with nothing but empty thinking": [
+        [user, Messages.assistant([thinking(""), empty]), user],
+        "U U"
+      ],
+      "a result whose call is not there": [[user, done(one), user], "U U"],
+      "a result whose call comes later": [[user, done(one), Messages.assistant([one]), done(one)], "U A[x] R(x)"],
+      "a call whose result is not there": [[user, Messages.assistant([words, one]), user], "U A U"],
+      "a message with nothing but a call whose result is not there": [[user, Messages.assistant([one]), user], "U U"],
+      "the call without a result, beside one that has it": [
+        [user, Messages.assistant([one, two]), done(two), user],
+        "U A[y] R(y) U"
+      ],
+      "the second of two results of one call": [
+        [user, Messages.assistant([one]), done(one), done(one), user],
+        "U A[x] R(x) U"
+      ]
+    }
+    for (const [name, [messages, expected]] of Object.entries(cases)) {
+      it.effect(`M1: leaves out ${name}`, () =>
+        Effect.gen(function*() {
+          const request = yield* requestOf(messages)
+          assert.strictEqual(roles(request.messages), expected)
+        }))
+    }
+
+    it.effect("M1: keeps everything else as it is: thinking, empty results, ids used again in later turns (B61)", () =>
+      Effect.gen(function*() {
+        const messages = [
+          user,
+          Messages.assistant([thinking("hm"), empty, one]),
+          Messages.toolResult(one, []),
+          Messages.assistant([thinking("hm, hm")]),
+          Messages.assistant([one, two]),
+          done(one),
+          done(two),
+          Messages.assistant("cut off", { stopReason: "error", errorMessage: "reset" }),
+          user
+        ]
+        assert.deepStrictEqual((yield* requestOf(messages)).messages, messages)
+      }))
+
+    it.effect("M1: what a hook cut apart is left out of the request, never of the transcript", () =>
+      Effect.gen(function*() {
+        const { agent } = yield* watched({ tools: [quick("a")] })
+        yield* finish(agent.prompt("go"))
+        yield* finish(agent.prompt("again"))
+        const requests = yield* ScriptedModel.requests
+        assert.deepStrictEqual(requests.map(({ messages }) => Transcript.print(messages)), [
+          "U",
+          "A[y]",
+          "A[x] R(x) A U"
+        ])
+        assert.strictEqual(Transcript.print(yield* agent.messages), "U A[x] R(x) A U A")
+      }).pipe(
+        Effect.scoped,
+        Effect.provide(stage({
+          responses: [calls([["x", "a", {}]]), text("1"), text("2")],
+          hooks: [
+            Hooks.transformContext((messages) => {
+              const last = messages.at(-1)
+              // The second request: the result, without its call, behind a pair of another id that is whole.
+              return last?.role === "toolResult"
+                ? [Messages.assistant([call("y")]), Messages.toolResult(call("y"), "done"), last]
+                : messages.filter(({ role }) => role !== "user" || messages.length <= 2)
+            })
+          ]
+        }))
+      ))
+
+    it.effect("M1: a message stored while it was being streamed is no part of the next request (M3)", () =>
+      Effect.gen(function*() {
+        const { requests } = yield* loop({
+          responses: [
+            events([{ type: "start" }, { type: "text_start", contentIndex: 0 }, { type: "start" }]),
+            text("fine")
+          ],
+          hooks: [Hooks.finishTurn(() => undefined)]
+        })
+        assert.strictEqual(requests.length, 1)
+        const next = yield* requestOf([user, Messages.assistant([empty], { stopReason: "error" }), user])
+        assert.strictEqual(roles(next.messages), "U U")
+      }))
+  })
+
+  describe("accumulation", () => {
+    it.effect("M2: text, thinking and calls, with everything a provider may say about them", () =>
+      Effect.gen(function*() {
+        const usage: Messages.Usage = { ...Messages.emptyUsage, input: 3, output: 4, totalTokens: 7 }
+        const { message, recorder, result } = yield* respond([
+          { type: "start", responseId: "r", responseModel: "m-2026" },
+          { type: "thinking_start", contentIndex: 0 },
+          { type: "thinking_delta", contentIndex: 0, delta: "hm" },
+          { type: "thinking_delta", contentIndex: 0, delta: ", hm" },
+          { type: "thinking_end", contentIndex: 0, thinkingSignature: "sig 0" },
+          { type: "thinking_start", contentIndex: 1 },
+          { type: "thinking_end", contentIndex: 1, thinkingSignature: "sealed", redacted: true },
+          { type: "text_start", contentIndex: 2 },
+          { type: "text_delta", contentIndex: 2, delta: "Let " },
+          { type: "text_delta", contentIndex: 2, delta: "me" },
+          { type: "text_end", contentIndex: 2, textSignature: "sig 2" },
+          { type: "toolcall_start", contentIndex: 3, id: "x", name: "nope", namespace: "space" },
+          { type: "toolcall_delta", contentIndex: 3, delta: "{\"n\":" },
+          { type: "toolcall_delta", contentIndex: 3, delta: "1}" },
+          { type: "toolcall_end", contentIndex: 3, thoughtSignature: "sig 3" },
+          { type: "done", stopReason: "stop", usage, rawStopReason: "end_turn", providerThinkingLevel: "extended" }
+        ])
+        assert.deepStrictEqual(message.content, [
+          { type: "thinking", thinking: "hm, hm", thinkingSignature: "sig 0" },
+          { type: "thinking", thinking: "", thinkingSignature: "sealed", redacted: true },
+          { type: "text", text: "Let me", textSignature: "sig 2" },
+          {
+            type: "toolCall",
+            id: "x",
+            name: "nope",
+            namespace: "space",
+            arguments: { n: 1 },
+            thoughtSignature: "sig 3"
+          }
+        ])
+        assert.deepInclude(message, {
+          responseId: "r",
+          responseModel: "m-2026",
+          rawStopReason: "end_turn",
+          providerThinkingLevel: "extended",
+          stopReason: "stop",
+          usage
+        })
+        assert.deepStrictEqual(result.usage.totalTokens, 7)
+        assert.deepStrictEqual(
+          ofType(recorder.events, "message_update").map(({ assistantMessageEvent: event }) =>
+            "content" in event ? event.content : "toolCall" in event ? event.toolCall.arguments : event.type
+          ),
+          [
+            "thinking_start",
+            "thinking_delta",
+            "thinking_delta",
+            "hm, hm",
+            "thinking_start",
+            "",
+            "text_start",
+            "text_delta",
+            "text_delta",
+            "Let me",
+            "toolcall_start",
+            "toolcall_delta",
+            "toolcall_delta",
+            { n: 1 }
+          ]
+        )
+      }))
+
+    it.effect("M2: blocks may be open at the same time (B56)", () =>
+      Effect.gen(function*() {
+        const { message } = yield* respond([
+          { type: "start" },
+          { type: "toolcall_start", contentIndex: 0, id: "x", name: "nope" },
+          { type: "toolcall_start", contentIndex: 1, id: "y", name: "nope" },
+          { type: "text_start", contentIndex: 2 },
+          { type: "toolcall_delta", contentIndex: 1, delta: "{\"b\"" },
+          { type: "toolcall_delta", contentIndex: 0, delta: "{\"a\":" },
+          { type: "text_delta", contentIndex: 2, delta: "t" },
+          { type: "toolcall_delta", contentIndex: 1, delta: ":2}" },
+          { type: "toolcall_end", contentIndex: 1 },
+          { type: "toolcall_delta", contentIndex: 0, delta: "1}" },
+          { type: "text_end", contentIndex: 2 },
+          { type: "toolcall_end", contentIndex: 0 },
+          { type: "done", stopReason: "stop" }
+        ])
+        assert.deepStrictEqual(message.content, [
+          { type: "toolCall", id: "x", name: "nope", arguments: { a: 1 } },
+          { type: "toolCall", id: "y", name: "nope", arguments: { b: 2 } },
+          { type: "text", text: "t" }
+        ])
+      }))
+
+    it.effect("M2: blocks before start are accumulated without an event (B89)", () =>
+      Effect.gen(function*() {
+        const { message, recorder } = yield* respond([
+          { type: "text_start", contentIndex: 0 },
+          { type: "text_delta", contentIndex: 0, delta: "early" },
+          { type: "start" },
+          { type: "text_delta", contentIndex: 0, delta: " and late" },
+          { type: "text_end", contentIndex: 0 },
+          { type: "done" }
+        ])
+        assert.strictEqual(Messages.text(message), "early and late")
+        assert.deepStrictEqual(recorder.shown.slice(4, -2), [
+          "message_start A{pending}",
+          "message_update text_delta 0",
+          "message_update text_end 0",
+          "message_end A"
+        ])
+        const [start] = ofType(recorder.events, "message_start").slice(-1)
+        assert.strictEqual(Messages.text(start!.message), "early")
+      }))
+
+    it.effect("M2: arguments are {} in every snapshot until toolcall_end, which parses the text", () =>
+      Effect.gen(function*() {
+        const { recorder } = yield* respond([
+          { type: "start" },
+          { type: "toolcall_start", contentIndex: 0, id: "x", name: "nope" },
+          { type: "toolcall_delta", contentIndex: 0, delta: "{\"n\":1" },
+          { type: "toolcall_delta", contentIndex: 0, delta: "}" },
+          { type: "toolcall_end", contentIndex: 0 },
+          { type: "done", stopReason: "stop" }
+        ])
+        assert.deepStrictEqual(
+          ofType(recorder.events, "message_update").map(({ message }) => Messages.toolCalls(message)[0]!.arguments),
+          [{}, {}, {}, { n: 1 }]
+        )
+      }))
+
+    it.effect("M2: toolcall_end may carry parsed arguments, which count instead of the text", () =>
+      Effect.gen(function*() {
+        const { message } = yield* respond([
+          { type: "start" },
+          { type: "toolcall_start", contentIndex: 0, id: "x", name: "nope" },
+          { type: "toolcall_delta", contentIndex: 0, delta: "{\"n\":" },
+          { type: "toolcall_end", contentIndex: 0, arguments: { n: 2 } },
+          { type: "toolcall_start", contentIndex: 1, id: "y", name: "nope" },
+          { type: "toolcall_end", contentIndex: 1 },
+          { type: "done", stopReason: "stop" }
+        ])
+        assert.deepStrictEqual(message.content, [
+          { type: "toolCall", id: "x", name: "nope", arguments: { n: 2 } },
+          { type: "toolCall", id: "y", name: "nope", arguments: {} }
+        ])
+      }))
+
+    it.effect("M2: the content of done replaces what was accumulated", () =>
+      Effect.gen(function*() {
+        const content = [{ type: "thinking", thinking: "hm" }, { type: "text", text: "other words" }] as const
+        const { message, recorder } = yield* respond([
+          { type: "start" },
+          { type: "text_start", contentIndex: 0 },
+          { type: "text_delta", contentIndex: 0, delta: "so far" },
+          { type: "done", content }
+        ])
+        assert.deepStrictEqual(message.content, content)
+        assert.strictEqual(Messages.text(ofType(recorder.events, "message_update")[1]!.message), "so far")
+      }))
+
+    it.effect("M2: the content of error does so, too, and an empty one keeps nothing", () =>
+      Effect.gen(function*() {
+        const list = (content: StreamFn.StreamEnd["content"]): ReadonlyArray<StreamFn.StreamEvent> => [
+          { type: "start" },
+          { type: "text_start", contentIndex: 0 },
+          { type: "text_delta", contentIndex: 0, delta: "so far" },
+          { type: "error", errorMessage: "reset", ...(content === undefined ? {} : { content }) }
+        ]
+        assert.deepStrictEqual((yield* respond(list([]))).message.content, [])
+        assert.deepStrictEqual((yield* respond(list(undefined))).message.content, [{ type: "text", text: "so far" }])
+      }))
+
+    it.effect("M2: nothing behind done is read (B89)", () =>
+      Effect.gen(function*() {
+        const { message, recorder, requests } = yield* respond([
+          { type: "start" },
+          { type: "text_start", contentIndex: 0 },
+          { type: "text_delta", contentIndex: 0, delta: "fine" },
+          { type: "text_end", contentIndex: 0 },
+          { type: "done" },
+          { type: "text_delta", contentIndex: 0, delta: ", no" },
+          { type: "start" },
+          { type: "error", errorMessage: "late" },
+          { at: "10 seconds", type: "done", stopReason: "length" }
+        ], { open: true })
+        assert.deepStrictEqual([Messages.text(message), message.stopReason], ["fine", "stop"])
+        assert.deepStrictEqual(recorder.times.at(-1), 0)
+        assert.notStrictEqual(requests[0]!.outcome, "open")
+      }))
+
+    it.effect("M2: a failure behind done is none", () =>
+      Effect.gen(function*() {
+        const error = new Errors.ModelError({ reason: "Network", message: "reset" })
+        const { result } = yield* respond([{ type: "start" }, { type: "done" }], { error })
+        assert.strictEqual(result.outcome._tag, "Completed")
+      }))
+
+    it.effect("M2: a stream that fails keeps what had arrived (B22, B91)", () =>
+      Effect.gen(function*() {
+        const error = new Errors.ModelError({ reason: "Overloaded", message: "529", retryAfter: 7000 })
+        const { message, result } = yield* respond([
+          { type: "start", usage: { ...Messages.emptyUsage, input: 5, totalTokens: 5 } },
+          { type: "thinking_start", contentIndex: 0 },
+          { type: "thinking_delta", contentIndex: 0, delta: "hm" }
+        ], { error })
+        assert.deepStrictEqual(message.content, [{ type: "thinking", thinking: "hm" }])
+        assert.deepStrictEqual(
+          [message.stopReason, message.errorMessage, message.usage.totalTokens],
+          ["error", "529", 5]
+        )
+        assert(result.outcome._tag === "Failed")
+        assert.strictEqual(result.outcome.error, error)
+      }))
+  })
+
+  describe("snapshots", () => {
+    it.effect("M3: one assistant message per response, the same in transcript and events, at every step", () =>
+      Effect.gen(function*() {
+        const { agent, recorder } = yield* watched({ tools: [quick("a")] })
+        const seen: Array<string> = []
+        yield* agent.subscribe((event) =>
+          Effect.map(agent.state, ({ messages, streamingMessage }) => {
+            if (!("message" in event) || event.type === "turn_end" || event.message.role !== "assistant") return
+            seen.push(Transcript.print(messages))
+            assert.deepStrictEqual(messages.at(-1), event.message)
+            assert.strictEqual(streamingMessage, event.type === "message_end" ? undefined : messages.at(-1))
+          })
+        )
+        yield* finish(agent.prompt("go"))
+        assert.deepStrictEqual(recorder.changed, [])
+        const first = [
+          "U A{pending}",
+          "U A{pending}",
+          "U A[x]{pending}",
+          "U A[x]{pending}",
+          "U A[x]{pending}",
+          "U A[x]"
+        ]
+        const second = ["A{pending}", "A{pending}", "A{pending}", "A{pending}", "A{pending}", "A"]
+        assert.deepStrictEqual(seen, [
+          ...first.filter((_, index) => index !== 1),
+          ...second.map((shape) => `U A[x] R(x) ${shape}`)
+        ])
+      }).pipe(
+        Effect.scoped,
+        Effect.provide(stage({
+          responses: [calls([["x", "a", {}]], { every: 10 }), text("fine", { chunks: 2, every: 10 })]
+        }))
+      ))
+
+    it.effect("M3: message_start and message_end come also when no start came", () =>
+      Effect.gen(function*() {
+        for (const list of [[{ type: "done" }], [{ type: "error" }], []] as const) {
+          const { message, recorder } = yield* respond(list)
+          assert.deepStrictEqual(recorder.outline.slice(0, 3), ["agent_start", "turn_start", "U"])
+          assert.strictEqual(ofType(recorder.events, "message_start").length, 2)
+          assert.strictEqual(ofType(recorder.events, "message_update").length, 0)
+          assert.deepStrictEqual(message.content, [])
+        }
+      }))
+
+    it.effect("M3: what blocks said before done, without a start, is in the one message", () =>
+      Effect.gen(function*() {
+        const { message, recorder } = yield* respond([
+          { type: "text_start", contentIndex: 0 },
+          { type: "text_delta", contentIndex: 0, delta: "fine" },
+          { type: "text_end", contentIndex: 0 },
+          { type: "done" }
+        ])
+        assert.strictEqual(Messages.text(message), "fine")
+        assert.strictEqual(ofType(recorder.events, "message_update").length, 0)
+      }))
+
+    it.effect("M3: snapshots of thousands of deltas stay as they were, and show each step", () =>
+      Effect.gen(function*() {
+        const words = Array.from({ length: 3000 }, (_, index) => `${index} `)
+        const { recorder } = yield* respond([
+          { type: "start" },
+          { type: "text_start", contentIndex: 0 },
+          { type: "toolcall_start", contentIndex: 1, id: "x", name: "nope" },
+          ...words.flatMap((delta): ReadonlyArray<StreamFn.StreamEvent> => [
+            { type: "text_delta", contentIndex: 0, delta },
+            { type: "toolcall_delta", contentIndex: 1, delta: " " }
+          ]),
+          { type: "done", stopReason: "stop" }
+        ])
+        const lengths = ofType(recorder.events, "message_update").flatMap(({ assistantMessageEvent, message }) =>
+          assistantMessageEvent.type === "text_delta" ? [Messages.text(message).length] : []
+        )
+        let length = 0
+        assert.deepStrictEqual(lengths, words.map((word) => (length += word.length)))
+      }))
+
+    it.effect("M3: a provider that goes on changing what it handed over changes nothing", () =>
+      Effect.gen(function*() {
+        const block = { type: "text" as const, text: "fine" }
+        const args = { n: [1] }
+        const content = [block]
+        const played = yield* loop({
+          responses: [
+            events([
+              { type: "start" },
+              { type: "toolcall_start", contentIndex: 0, id: "x", name: "a" },
+              { type: "toolcall_end", contentIndex: 0, arguments: args },
+              { type: "done", stopReason: "toolUse" }
+            ]),
+            events([{ type: "start" }, { type: "done", content }])
+          ],
+          tools: [quick("a")]
+        })
+        const before = JSON.stringify(played.result.messages)
+        block.text = "changed"
+        args.n.push(2)
+        content.length = 0
+        assert.strictEqual(JSON.stringify(played.result.messages), before)
+        assert.deepStrictEqual(played.recorder.changed, [])
+      }))
+  })
+})

@@ -1,0 +1,40 @@
+/** The classes of section 5, as divergences.json and the fuzzer name them. */
+export const classes = [
+  "dangling-call",
+  "request-after-abort",
+  "steer-spent-on-aborted-turn",
+  "follow-up-spent-on-aborted-turn",
+  "hook-after-abort",
+  "hooks-not-interrupted",
+  "abort-depends-on-provider",
+  "listeners-not-interrupted",
+  "abort-aware-result",
+  "aborted-call-kept",
+  "empty-message-sent",
+  "split-pair",
+  "failure-path",
+  "run-without-end",
+  "second-agent-end",
+  "never-settles",
+  "orphan-execution",
+  "unhandled-rejection",
+  "queued-message-lost",
+  "shared-mutation",
+  "double-start",
+  "duplicate-call-ids",
+  "duplicate-tool-names",
+  "lenient-validation",
+  "result-flag-mismatch",
+  "null-patch",
+  "undeclared-tools",
+  "key-order",
+  "live-listener-set",
+  "events-not-serialized",
+  "state-split",
+  "microtask-order",
+  "change-during-run",
+  "end-follow-up"
+] as const
+
+/** A class of section 5. */
+export type Class = (typeof classes)[number]
