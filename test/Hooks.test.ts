@@ -142,20 +142,20 @@ describe("Hooks of one kind", () => {
         Hooks.prepareNextTurn(({ context }) => {
           seen.push(`${text} ${context.tools.map(({ name }) => name).join()} ${Transcript.print(context.messages)}`)
           return {
-            context: { tools: [{ ...echo, name: text }], messages: context.messages.slice(0, 1) },
+            context: { tools: [{ ...echo, name: text }], messages: context.messages.slice(0, 2) },
             messages: [Messages.user(text)]
           }
         })
       const agent = yield* Agent.make({ tools: [echo] }).pipe(Effect.provide(Hooks.layer(adding("one"), adding("two"))))
       const run = yield* agent.prompt("go")
-      assert.deepStrictEqual(seen, ["one echo U A[a] R(a)", "two one S"])
+      assert.deepStrictEqual(seen, ["one echo U A[a] R(a)", "two one U"])
       assert.deepStrictEqual(
         run.messages.filter(({ role }) => role === "user").map(Messages.text),
         ["go", "one", "two"]
       )
       const [, second] = yield* ScriptedModel.requests
       assert.deepStrictEqual(second!.tools.map(({ name }) => name), ["two"])
-      assert.strictEqual(Transcript.print(second!.messages), "U U")
+      assert.strictEqual(Transcript.print(second!.messages), "U U U")
     }).pipe(withModel(calling, fine)))
 
   it.effect("L6: prepareNextTurn is not asked before the first turn of a run", () =>

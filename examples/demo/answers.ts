@@ -22,6 +22,8 @@ export interface Answered {
 export interface Step {
   readonly calls: ReadonlyArray<Call>
   readonly text: string
+  /** What is true of several answers and said once. */
+  readonly footnote?: string
 }
 
 export const abilities = "I am a set of rules, not a language model. I can count lines and files, find the longest or largest " +
@@ -46,13 +48,14 @@ export const stepFor = (question: Question, answered: (call: Call) => Answered |
         const counted = parts.filter((part) => part.files > 0)
         const files = counted.reduce((sum, part) => sum + part.files, 0)
         const lines = counted.reduce((sum, part) => sum + part.lines, 0)
-        return [
+        const together = counting ? `${some(lines, "line")} in ${some(files, "file")}` : some(files, "file")
+        const text = [
           ...parts.map((part) => part.text),
-          ...(counted.length < 2 ? [] : [
-            counting ? `Together: ${some(lines, "line")} in ${some(files, "file")}.` : `Together: ${some(files, "file")}.`
-          ]),
-          ...(counting && counted.length > 0 ? ["Lines are counted as wc -l does: by newline characters."] : [])
+          ...(counted.length < 2 ? [] : [`Together: ${together}.`])
         ].join("\n")
+        return counting && counted.length > 0
+          ? { calls: [], text, footnote: "Lines are counted as wc -l does: by newline characters." }
+          : { calls: [], text }
       })
     },
     List: ({ kinds, paths }) => {
@@ -124,6 +127,9 @@ const some = (n: number, one: string): string => `${n} ${one}${n === 1 ? "" : "s
 
 const place = (path: string): string => path === "." ? "the working folder" : path
 
+/** At the beginning of a sentence; the name of a folder stays as it is. */
+const Place = (path: string): string => path === "." ? "The working folder" : path
+
 const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
 const inWords = (paths: ReadonlyArray<string>): string =>
@@ -168,7 +174,7 @@ const measure = (kind: Kind, wanted: Wanted, listed: Answered, counted: Answered
     wanted.largest ? extreme("largest", list.largest, "byte") : "",
     wanted.smallest ? extreme("smallest", list.smallest, "byte") : ""
   ].join("")
-  const text = `${sentence(place(list.path))} has ${what}.${endings}${extremes}${noted(count?.notes ?? list.notes)}`
+  const text = `${Place(list.path)} has ${what}.${endings}${extremes}${noted(count?.notes ?? list.notes)}`
   return { files, lines, text }
 }
 
@@ -179,7 +185,7 @@ const listing = (kind: Kind, listed: Answered): string => {
   const shown = list.listed.slice(0, 50)
   const of = kind.name === "" ? "" : `${kind.name} `
   return [
-    `${sentence(place(list.path))} has ${list.files} ${of}file${list.files === 1 ? "" : "s"}:`,
+    `${Place(list.path)} has ${list.files} ${of}file${list.files === 1 ? "" : "s"}:`,
     ...shown.map((file) => `  ${file.path} (${some(file.bytes, "byte")})`),
     ...(list.files > shown.length ? [`  and ${list.files - shown.length} more`] : []),
     ...list.notes.map((note) => `${sentence(note)}.`)

@@ -29,7 +29,9 @@ const respond = ({ messages, tools }: StreamFn.StreamRequest): ReadonlyArray<Pac
   const missing = calls.find((call) => tools.every((tool) => tool.name !== call.name))
   if (missing !== undefined) return say(`For that I would need the tool ${missing.name}.`)
   if (calls.length > 0) return callTools(calls, messages.flatMap(Messages.toolCalls).length)
-  return say(steps.map((step) => step.text).join("\n\n"))
+  const answers = steps.map((step) => step.text).join("\n\n")
+  const footnotes = new Set(steps.flatMap((step) => step.footnote ?? []))
+  return say([answers, ...footnotes].join("\n"))
 }
 
 const openQuestions = (messages: ReadonlyArray<Messages.Message>) => {

@@ -24,8 +24,10 @@ import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaParser from "effect/SchemaParser"
 import type { StandardSchemaV1 } from "effect/StandardSchema"
 import { coerce } from "./coerce.ts"
+import { issueLine, maxIssues, moreIssues, received } from "./issues.ts"
 import { byteLength, encode, excerpt, type Json, type JsonObject, parse, show } from "./json.ts"
-import { acceptedTypes, compile, issueLine, maxIssues, moreIssues, received, type Schemas } from "./jsonSchemaCheck.ts"
+import { acceptedTypes, expectation, resolveRef } from "./jsonSchema.ts"
+import { compile, type Schemas } from "./jsonSchemaCheck.ts"
 import { jsonSchemaOf, modelCodec, objectSchema, tidy } from "./modelSchema.ts"
 import { getField, isJsonObject, isRecord } from "./record.ts"
 
@@ -63,12 +65,12 @@ const makeFromSchema = (schema: Schema.ConstraintDecoder<unknown>): Result.Resul
   const codec = modelCodec(schema)
   const document = jsonSchemaOf(codec)
   const shown = objectSchema(tidy(document), false)
-  if (shown === undefined) return Result.fail(notAnObject(compile(document), document))
+  if (shown === undefined) return Result.fail(notAnObject(document))
   // Providers want to see properties, even none.
   const jsonSchema = { ...shown, properties: shown["properties"] ?? {} }
   const schemas = compile(document)
-  const strict = strictDecoder(codec, schemas, document)
-  const needs = decodingNeeds(codec, schemas, document)
+  const strict = strictDecoder(codec, document)
+  const needs = decodingNeeds(codec, document)
   return needs === undefined
     ? Result.succeed({ jsonSchema, decode: makeDecode(jsonSchema, schemas, document, strict) })
     : Result.fail(needs)
@@ -90,7 +92,7 @@ export const fromJsonSchema = (jsonSchema: unknown): Result.Result<ArgumentsCode
     if (!isJsonObject(json)) return Result.fail(`a JSON Schema for parameters is an object, not ${received(json)}`)
     const document = structuredClone(json)
     const shown = objectSchema(document, true)
-    if (shown === undefined) return Result.fail(notAnObject(compile(document), document))
+    if (shown === undefined) return Result.fail(notAnObject(document))
     const schemas = compile(shown)
     const strict: Strict = {
       decode: (value) => schemas.fits(shown, value) ? Result.succeed(value) : undefined,
@@ -99,8 +101,8 @@ export const fromJsonSchema = (jsonSchema: unknown): Result.Result<ArgumentsCode
     return Result.succeed({ jsonSchema: shown, decode: makeDecode(shown, schemas, shown, strict) })
   })
 
-const notAnObject = (schemas: Schemas, document: JsonObject): string =>
-  `parameters must describe an object, this schema describes ${schemas.expectation(document)}`
+const notAnObject = (document: JsonObject): string =>
+  `parameters must describe an object, this schema describes ${expectation(document, document)}`
 
 // --- decoding ---
 
@@ -123,6 +125,7 @@ const makeDecode = (
   strict: Strict
 ): ArgumentsCodec["decode"] => {
   const decodeObject = (value: unknown): Result.Result<unknown, string> => {
+    schemas.start()
     const fitting = strict.decode(value)
     if (fitting !== undefined) return fitting
     const repaired = coerce(schemas, document, value)
@@ -159,7 +162,6 @@ const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 
 const strictDecoder = (
   codec: Schema.ConstraintDecoder<unknown>,
-  schemas: Schemas,
   document: JsonObject
 ): Strict => {
   const run = SchemaParser.decodeUnknownExit(codec)
@@ -173,7 +175,7 @@ const strictDecoder = (
     explain: (value) => {
       const exit = run(prepare(value), { errors: "all" })
       const issue = Exit.isFailure(exit) ? Result.getOrUndefined(Cause.findError(exit.cause)) : undefined
-      return issue === undefined ? [] : issueLines(formatIssue(issue).issues, schemas, document, value)
+      return issue === undefined ? [] : issueLines(formatIssue(issue).issues, document, value)
     }
   }
 }
@@ -215,7 +217,6 @@ const brokenDecoding = (cause: Cause.Cause<unknown>): string => {
 /** Effect's words, with what was expected where a key is missing and what came where something else was expected. */
 const issueLines = (
   issues: ReadonlyArray<StandardSchemaV1.Issue>,
-  schemas: Schemas,
   document: JsonObject,
   value: unknown
 ): ReadonlyArray<string> => {
@@ -223,7 +224,7 @@ const issueLines = (
     const { message } = issue
     const path = (issue.path ?? []).map((part) => typeof part === "object" ? part.key : part)
     if (message === "Missing key") {
-      return issueLine(path, `Missing key, expected ${schemas.expectation(schemaAt(schemas, document, path))}`)
+      return issueLine(path, `Missing key, expected ${expectation(document, schemaAt(document, path))}`)
     }
     return issueLine(
       path,
@@ -240,9 +241,9 @@ const valueAt = (value: unknown, path: ReadonlyArray<PropertyKey>): unknown =>
   )
 
 /** The schema of a field that can be reached through properties and items alone, else nothing. */
-const schemaAt = (schemas: Schemas, document: JsonObject, path: ReadonlyArray<PropertyKey>): unknown =>
+const schemaAt = (document: JsonObject, path: ReadonlyArray<PropertyKey>): unknown =>
   path.reduce<unknown>((part, key) => {
-    const schema = isRecord(part) && Object.hasOwn(part, "$ref") ? schemas.resolve(part["$ref"]) : part
+    const schema = isRecord(part) && Object.hasOwn(part, "$ref") ? resolveRef(document, part["$ref"]) : part
     if (!isRecord(schema)) return undefined
     const { items, properties } = schema
     return typeof key === "number" ? items : isRecord(properties) ? getField(properties, String(key)) : undefined
@@ -253,11 +254,10 @@ const schemaAt = (schemas: Schemas, document: JsonObject, path: ReadonlyArray<Pr
 /** What decoding needs beside the value, found by decoding made-up arguments; nothing if it is not found to need any. */
 const decodingNeeds = (
   codec: Schema.ConstraintDecoder<unknown>,
-  schemas: Schemas,
   document: JsonObject
 ): string | undefined => {
   if (!transforms(codec.ast, new Set())) return undefined
-  const exit = SchemaParser.decodeUnknownExit(codec, { errors: "all" })(sample(schemas, document, 0))
+  const exit = SchemaParser.decodeUnknownExit(codec, { errors: "all" })(sample(document, document, 0))
   const defects = Exit.isSuccess(exit)
     ? []
     : exit.cause.reasons.flatMap((reason) => Cause.isDieReason(reason) ? [reason.defect] : [])
@@ -291,11 +291,11 @@ const transforms = (ast: SchemaAST.AST, seen: Set<SchemaAST.AST>): boolean => {
 }
 
 /** A value that a schema is likely to accept, with every key there is, so that no default has to be computed. */
-const sample = (schemas: Schemas, schema: unknown, depth: number): unknown => {
+const sample = (document: JsonObject, schema: unknown, depth: number): unknown => {
   if (!isJsonObject(schema) || depth > 10) return null
   const { anyOf, enum: values, items, oneOf, prefixItems, properties } = schema
-  const part = (schema: unknown): unknown => sample(schemas, schema, depth + 1)
-  if (Object.hasOwn(schema, "$ref")) return part(schemas.resolve(schema["$ref"]))
+  const part = (schema: unknown): unknown => sample(document, schema, depth + 1)
+  if (Object.hasOwn(schema, "$ref")) return part(resolveRef(document, schema["$ref"]))
   if (Array.isArray(values)) return values[0]
   const members = anyOf ?? oneOf
   if (Array.isArray(members)) return part(members[0])

@@ -16,7 +16,7 @@ import { Accumulator } from "./accumulator.ts"
 import { type Batch, closeBatch, openBatch } from "./batch.ts"
 import { awaitLeftovers, withinHookTime } from "./deadline.ts"
 import * as Log from "./log.ts"
-import { abortedResponse, ask } from "./response.ts"
+import { abortedResponse, ask, hookError } from "./response.ts"
 import type { Run } from "./run.ts"
 
 type Emit = (event: AgentEvent) => Effect.Effect<void>
@@ -61,20 +61,30 @@ const finishOpenTurn = Effect.fnUntraced(function*(run: Run, owner: number) {
     const exit = yield* Fiber.await(fiber)
     yield* stillOwner(run, owner)
     run.finishing = undefined
-    if (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause)) {
-      yield* Log.warn("The finishTurn hook failed while the run was ending", exit.cause)
-    }
+    if (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause)) yield* finishTurnFailed(run, exit.cause)
   }
 })
+
+/** After an error, the hook's failure is the run's (H5); after an abort, and when it fails again, it only goes to the log. */
+const finishTurnFailed = (run: Run, cause: Cause.Cause<unknown>): Effect.Effect<void> => {
+  const error = failureOf(run.outcome)
+  if (error === undefined || run.stopping || (error._tag === "HookError" && error.hook === "finishTurn")) {
+    return Log.warn("The finishTurn hook failed while the run was ending", cause)
+  }
+  run.outcome = RunOutcome.Failed({ error: hookError("finishTurn", cause) })
+  return Effect.void
+}
+
+const failureOf = (outcome: RunOutcome | undefined): RunError | undefined =>
+  outcome?._tag === "Failed" ? outcome.error : undefined
 
 const closeTurn = Effect.fnUntraced(function*(run: Run, emit: Emit, owner: number) {
   yield* finishOpenTurn(run, owner)
   yield* emit({ type: "turn_end", message: run.turnMessage!, toolResults: run.turnResults })
 })
 
-const closeOpen = Effect.fnUntraced(function*(run: Run, outcome: RunOutcome, owner: number) {
+const closeOpen = Effect.fnUntraced(function*(run: Run, owner: number) {
   const emit = emitFor(run, owner)
-  const error = outcome._tag === "Failed" ? outcome.error : undefined
   if (!run.started) yield* emit({ type: "agent_start" })
   if (!run.turnOpen && run.prompts.length > 0) yield* emit({ type: "turn_start" })
   if (run.openMessage !== undefined && run.response === undefined) {
@@ -86,11 +96,12 @@ const closeOpen = Effect.fnUntraced(function*(run: Run, outcome: RunOutcome, own
     yield* emit({ type: "message_start", message })
     yield* emit({ type: "message_end", message })
   }
-  if (run.turnOpen && run.turnMessage === undefined) yield* closeResponse(run, error, emit)
+  if (run.turnOpen && run.turnMessage === undefined) yield* closeResponse(run, failureOf(run.outcome), emit)
   const batch = run.batch ?? unopenedBatch(run)
   if (batch !== undefined) yield* closeBatch(run, batch, emit)
   if (run.turnOpen) yield* closeTurn(run, emit, owner)
-  if (run.told === error) return
+  const error = failureOf(run.outcome)
+  if (error === undefined || run.told === error) return
   // A failure that no message tells of yet stands in a turn of its own (H5).
   yield* emit({ type: "turn_start" })
   yield* closeResponse(run, error, emit)
@@ -114,10 +125,10 @@ export const close = Effect.fnUntraced(function*(run: Run, outcome: RunOutcome, 
     run.held = undefined
   }
   if (!run.ended) {
-    if (outcome._tag !== "Completed") yield* closeOpen(run, outcome, owner)
+    if (outcome._tag !== "Completed") yield* closeOpen(run, owner)
     if (run.leftovers !== undefined && owner === 0) yield* awaitLeftovers(run)
-    run.result = new RunResult(outcome, run.added)
-    yield* emitFor(run, owner)({ type: "agent_end", messages: run.added, outcome })
+    run.result = new RunResult(run.outcome, run.added)
+    yield* emitFor(run, owner)({ type: "agent_end", messages: run.added, outcome: run.outcome })
   }
   yield* run.settle(run.result!)
   Deferred.doneUnsafe(run.done, Exit.succeed(run.result!))

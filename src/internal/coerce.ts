@@ -23,31 +23,37 @@
  */
 import * as Result from "effect/Result"
 import { type Json, type JsonObject, parse } from "./json.ts"
-import { acceptedTypes, isOfType, type Schemas } from "./jsonSchemaCheck.ts"
+import { acceptedTypes, isOfType, resolveRef } from "./jsonSchema.ts"
+import type { Schemas } from "./jsonSchemaCheck.ts"
 import { getField, isJsonObject, isRecord, setField } from "./record.ts"
 
 interface Context {
+  readonly document: JsonObject
   readonly schemas: Schemas
+  /** Schemas that may still be applied on behalf of others; see the limits of `jsonSchemaCheck`. */
+  left: number
   /** What unions made of values: a value that is looked at along several branches is repaired once. */
   readonly unions: Map<unknown, Map<unknown, unknown>>
 }
 
 /**
- * The value with every lossless repair the schema asks for; the same value if there is none.
+ * The value with every lossless repair the document asks for; the same value if there is none.
  *
  * @category combinators
  * @since 0.1.0
  */
-export const coerce = (schemas: Schemas, schema: unknown, value: unknown): unknown =>
-  visit({ schemas, unions: new Map() }, schema, value, 0)
+export const coerce = (schemas: Schemas, document: JsonObject, value: unknown): unknown =>
+  visit({ document, schemas, left: maxWork, unions: new Map() }, document, value, 0)
+
+const maxWork = 1_000_000
 
 /** Schemas that one value may pass on its way; a `$ref` that leads to itself stops here. */
 const maxHops = 50
 
 const visit = (context: Context, schema: unknown, value: unknown, hops: number): unknown => {
-  if (!isJsonObject(schema) || hops > maxHops) return value
+  if (!isJsonObject(schema) || hops > maxHops || hops > 0 && --context.left < 0) return value
   let out = value
-  if (Object.hasOwn(schema, "$ref")) out = visit(context, context.schemas.resolve(schema["$ref"]), out, hops + 1)
+  if (Object.hasOwn(schema, "$ref")) out = visit(context, resolveRef(context.document, schema["$ref"]), out, hops + 1)
   out = retype(schema, out)
   if (Array.isArray(out)) out = visitItems(context, schema, out)
   else if (isRecord(out)) out = visitFields(context, schema, out)
@@ -141,8 +147,8 @@ const visitFields = (context: Context, schema: JsonObject, fields: Fields): Fiel
   for (const key of Object.keys(fields)) {
     const value = fields[key]
     const described = getField(properties, key)
-    const optional = described !== undefined && !required.includes(key)
-    if (value === undefined || value === null && optional && !context.schemas.fits(described, null)) {
+    const refusedNull = value === null && !required.includes(key) && !context.schemas.fits(described, null)
+    if (value === undefined || refusedNull) {
       delete (copy ??= { ...fields })[key]
       continue
     }
@@ -175,7 +181,7 @@ const firstFitting = (context: Context, members: ReadonlyArray<Json>, value: unk
   if (members.some((member) => fits(member, value))) return value
   for (const member of members) {
     const repaired = visit(context, member, value, hops)
-    if (repaired !== value && fits(member, repaired)) return repaired
+    if (fits(member, repaired)) return repaired
   }
   return value
 }

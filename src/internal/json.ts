@@ -252,12 +252,14 @@ const refuseDepth = (walk: Walk): undefined => {
   const seen = new Set<unknown>()
   let value = walk.root
   for (const [index, key] of walk.path.entries()) {
+    // What `toJSON` made is not found again here.
+    if (typeof value !== "object" || value === null) break
     if (seen.has(value)) {
       walk.path.length = index
       return refuse(walk, "is a cycle: it contains itself")
     }
     seen.add(value)
-    value = typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined
+    value = Reflect.get(value, key)
   }
   return refuse(walk, `is nested more than ${maxDepth} levels deep`)
 }

@@ -11,9 +11,10 @@
  *
  * @since 0.1.0
  */
-import * as JsonPointer from "effect/JsonPointer"
 import * as Result from "effect/Result"
-import { excerpt, formatPath, type Json, type JsonObject } from "./json.ts"
+import { issueLine, maxIssues, moreIssues, received } from "./issues.ts"
+import type { Json, JsonObject } from "./json.ts"
+import { acceptedTypes, expectation, isOfType, listedValues, resolveRef } from "./jsonSchema.ts"
 import { getField, isJsonObject, isRecord } from "./record.ts"
 
 /**
@@ -27,10 +28,8 @@ export interface Schemas {
   readonly fits: (schema: unknown, value: unknown) => boolean
   /** What is wrong with a value, one line for each problem; after `maxIssues` of them one that counts the others. */
   readonly issues: (schema: unknown, value: unknown) => ReadonlyArray<string>
-  /** What a `$ref` of the document points to, `undefined` when it leads nowhere. */
-  readonly resolve: (ref: unknown) => Json | undefined
-  /** What a schema asks for, in a few words: `integer`, `"a" or "b"`. */
-  readonly expectation: (schema: unknown) => string
+  /** Gives the checks that follow, until the next call, a new budget of work. */
+  readonly start: () => void
 }
 
 /** Where lines about a value are collected; without one, a check stops at the first problem. */
@@ -51,58 +50,16 @@ interface Slot {
 interface Compiler {
   readonly part: (schema: unknown) => Slot
   readonly same: (schema: unknown) => Check
-  readonly expectation: (schema: unknown) => string
+  readonly document: JsonObject
+  /** What schemas for one and the same value cost; a check that finds nothing left refuses the value. */
+  readonly budget: { left: number }
 }
-
-/** Lines after which a report is full. */
-export const maxIssues = 10
 
 const anything: Check = () => true
 
 const note = (report: Report | undefined, message: string): false => {
   if (report !== undefined && report.count++ < maxIssues) report.lines.push(issueLine(report.path, message))
   return false
-}
-
-/**
- * One line of a report, as pi writes them: `  - options.depth: Expected integer, got "x"`.
- *
- * @category formatting
- * @since 0.1.0
- */
-export const issueLine = (path: ReadonlyArray<PropertyKey>, message: string): string =>
-  `  - ${formatPath(path) || "arguments"}: ${excerpt(message, 300)}`
-
-/**
- * The line that stands for the problems there is no room for, if there are any.
- *
- * @category formatting
- * @since 0.1.0
- */
-export const moreIssues = (count: number): ReadonlyArray<string> =>
-  count > maxIssues ? [`  - … and ${count - maxIssues} more`] : []
-
-/**
- * A few words for a value that was received. Short text, numbers and the like are quoted, the rest is named.
- *
- * @category formatting
- * @since 0.1.0
- */
-export const received = (value: unknown): string => {
-  switch (typeof value) {
-    case "string":
-      return JSON.stringify(excerpt(value, 60))
-    case "number":
-    case "boolean":
-    case "bigint":
-      return String(value)
-    case "object":
-      return value === null ? "null" : Array.isArray(value) ? "an array" : "an object"
-    case "undefined":
-      return "nothing"
-    default:
-      return `a ${typeof value}`
-  }
 }
 
 const child = (report: Report | undefined, key: string | number, slot: Slot, value: unknown): boolean => {
@@ -113,8 +70,14 @@ const child = (report: Report | undefined, key: string | number, slot: Slot, val
   return fits
 }
 
-/** Alternatives tried for one value before it counts as too tangled: ambiguous recursive unions grow exponentially. */
-const maxAlternatives = 100_000
+/**
+ * Schemas that are applied to values on behalf of other schemas (by `$ref`, `allOf`, `anyOf`, `oneOf`) in one go. Far more
+ * than any arguments need; ambiguous recursive unions and schemas made to be expensive grow exponentially.
+ */
+const maxWork = 10_000_000
+
+/** Schemas that are compiled on behalf of one schema; what a schema asks for beyond that is not checked. */
+const maxCompiled = 10_000
 
 /**
  * Compiles the schemas of a document as they are asked for.
@@ -126,7 +89,8 @@ export const compile = (document: JsonObject): Schemas => {
   const slots = new Map<unknown, Slot>()
   const waiting: Array<{ readonly schema: JsonObject; readonly slot: Slot }> = []
   const open = new Set<unknown>()
-  const budget = { left: maxAlternatives }
+  const budget = { left: maxWork }
+  let compiled = 0
 
   const part = (schema: unknown): Slot => {
     if (schema === false) return { check: (_, report) => note(report, "Expected nothing here") }
@@ -142,33 +106,21 @@ export const compile = (document: JsonObject): Schemas => {
   // A schema that refers to itself for the same value (`{"$ref": "#"}` at the top) asks for nothing by that.
   const same = (schema: unknown): Check => {
     if (!isJsonObject(schema)) return part(schema).check
-    if (open.has(schema)) return anything
+    if (open.has(schema) || ++compiled > maxCompiled) return anything
     open.add(schema)
     const check = conjunction(rules.flatMap((rule) => rule(schema, compiler) ?? []))
     open.delete(schema)
     return check
   }
 
-  const resolve = (ref: unknown): Json | undefined => resolveRef(document, ref)
-  const expectation = (schema: unknown): string => expected(schema, resolve, 0)
-  const rules: ReadonlyArray<Rule> = [
-    typeRule,
-    enumRule,
-    numberRule,
-    textRule,
-    arrayRule,
-    objectRule,
-    refRule(resolve),
-    allOfRule,
-    unionRule("anyOf", budget),
-    unionRule("oneOf", budget)
-  ]
-  const compiler: Compiler = { part, same, expectation }
+  const compiler: Compiler = { part, same, document, budget }
 
   const ready = (schema: unknown): Slot => {
     const slot = part(schema)
-    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) next.slot.check = same(next.schema)
-    budget.left = maxAlternatives
+    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+      compiled = 0
+      next.slot.check = same(next.schema)
+    }
     return slot
   }
 
@@ -179,8 +131,9 @@ export const compile = (document: JsonObject): Schemas => {
       ready(schema).check(value, report)
       return [...report.lines, ...moreIssues(report.count)]
     },
-    resolve,
-    expectation
+    start: () => {
+      budget.left = maxWork
+    }
   }
 }
 
@@ -202,82 +155,6 @@ const conjunction = (checks: ReadonlyArray<Check>): Check => {
   }
 }
 
-const resolveRef = (document: JsonObject, ref: unknown): Json | undefined => {
-  const tokens = typeof ref === "string" ? JsonPointer.parseUriFragment(ref) : undefined
-  let target: Json | undefined = tokens === undefined ? undefined : document
-  for (const token of tokens ?? []) {
-    if (isJsonObject(target)) target = Object.hasOwn(target, token) ? target[token] : undefined
-    else target = isArray(target) ? target[Number(token)] : undefined
-  }
-  return target
-}
-
-const isArray = (value: Json | undefined): value is ReadonlyArray<Json> => Array.isArray(value)
-
-// --- what a schema asks for ---
-
-/**
- * The JSON types a schema accepts as far as it says so: by `type`, else by the values it lists.
- *
- * @category getters
- * @since 0.1.0
- */
-export const acceptedTypes = (schema: JsonObject): ReadonlyArray<string> | undefined => {
-  if (typeof schema["type"] === "string") return [schema["type"]]
-  if (Array.isArray(schema["type"])) return schema["type"].filter((type): type is string => typeof type === "string")
-  if (Object.hasOwn(schema, "const")) return [jsonType(schema["const"])]
-  return Array.isArray(schema["enum"]) ? [...new Set(schema["enum"].map(jsonType))] : undefined
-}
-
-const jsonType = (value: unknown): string => value === null ? "null" : Array.isArray(value) ? "array" : typeof value
-
-/**
- * Whether a value is of a JSON type. Types that JSON Schema does not have accept everything.
- *
- * @category guards
- * @since 0.1.0
- */
-export const isOfType = (value: unknown, type: string): boolean => {
-  switch (type) {
-    case "string":
-    case "boolean":
-      return typeof value === type
-    case "number":
-      return Number.isFinite(value)
-    case "integer":
-      return Number.isInteger(value)
-    case "null":
-      return value === null
-    case "array":
-      return Array.isArray(value)
-    case "object":
-      return isRecord(value)
-    default:
-      return true
-  }
-}
-
-const quoted = (value: unknown): string => excerpt(JSON.stringify(value), 60)
-
-const alternatives = (words: ReadonlyArray<string>): string => {
-  const distinct = [...new Set(words)]
-  return distinct.length > 8
-    ? `${distinct.slice(0, 8).join(", ")} or ${distinct.length - 8} more`
-    : distinct.join(" or ")
-}
-
-const expected = (schema: unknown, resolve: (ref: unknown) => unknown, depth: number): string => {
-  if (schema === false) return "nothing"
-  if (!isJsonObject(schema) || depth > 3) return "a value"
-  if (Object.hasOwn(schema, "const")) return quoted(schema["const"])
-  if (Array.isArray(schema["enum"])) return alternatives(schema["enum"].map(quoted))
-  const types = acceptedTypes(schema)
-  if (types !== undefined) return alternatives(types)
-  const members = schema["anyOf"] ?? schema["oneOf"]
-  if (Array.isArray(members)) return alternatives(members.map((member) => expected(member, resolve, depth + 1)))
-  return Object.hasOwn(schema, "$ref") ? expected(resolve(schema["$ref"]), resolve, depth + 1) : "a value"
-}
-
 // --- rules: one for each group of keywords, giving a check if the schema uses the group ---
 
 type Rule = (schema: JsonObject, compiler: Compiler) => Check | undefined
@@ -289,16 +166,16 @@ const typeRule: Rule = (schema) => {
   const test = types.length === 1 && only !== undefined
     ? (value: unknown) => isOfType(value, only)
     : (value: unknown) => types.some((type) => isOfType(value, type))
-  const words = alternatives(types)
+  const words = expectation({}, { type: types })
   return (value, report) => test(value) || note(report, `Expected ${words}, got ${received(value)}`)
 }
 
-const enumRule: Rule = (schema, { expectation }) => {
-  const values = Object.hasOwn(schema, "const") ? [schema["const"]] : schema["enum"]
-  if (!Array.isArray(values)) return undefined
+const enumRule: Rule = (schema, { document }) => {
+  const values = listedValues(schema)
+  if (values === undefined) return undefined
   const known = new Set(values.map(identity))
   return (value, report) =>
-    known.has(identity(value)) || note(report, `Expected ${expectation(schema)}, got ${received(value)}`)
+    known.has(identity(value)) || note(report, `Expected ${expectation(document, schema)}, got ${received(value)}`)
 }
 
 /** What two JSON values share exactly if they are equal; NUL keeps the texts of structures apart from other texts. */
@@ -414,7 +291,7 @@ const objectKeywords = [
 const fieldsOf = (value: Json | undefined): ReadonlyArray<readonly [key: string, schema: Json]> =>
   isJsonObject(value) ? Object.entries(value) : []
 
-const objectRule: Rule = (schema, { expectation, part }) => {
+const objectRule: Rule = (schema, { document, part }) => {
   if (!objectKeywords.some((key) => Object.hasOwn(schema, key))) return undefined
   const requiredKeys = Array.isArray(schema["required"]) ? schema["required"] : []
   const required = new Set(requiredKeys.filter((key): key is string => typeof key === "string"))
@@ -422,7 +299,7 @@ const objectRule: Rule = (schema, { expectation, part }) => {
   const properties = [...new Set([...described.keys(), ...required])].map((key) => ({
     key,
     slot: part(described.get(key)),
-    missing: required.has(key) ? `Missing key, expected ${expectation(described.get(key))}` : undefined
+    missing: required.has(key) ? `Missing key, expected ${expectation(document, described.get(key))}` : undefined
   }))
   const checkOthers = otherKeys(schema, described, part)
   const bounds = sizeBounds(schema, "Properties")
@@ -474,49 +351,77 @@ const otherKeys = (
   }
 }
 
-const refRule = (resolve: Schemas["resolve"]): Rule => (schema, { same }) =>
-  Object.hasOwn(schema, "$ref") ? same(resolve(schema["$ref"])) : undefined
+/** The check of a schema that applies to the same value, paid for from the budget. */
+const delegate = (schema: unknown, { budget, same }: Compiler): Check => {
+  const check = same(schema)
+  return (value, report) => --budget.left < 0 ? note(report, "Too tangled to be checked") : check(value, report)
+}
 
-const allOfRule: Rule = (schema, { same }) =>
-  Array.isArray(schema["allOf"]) ? conjunction([anything, ...schema["allOf"].map(same)]) : undefined
+const refRule: Rule = (schema, compiler) =>
+  Object.hasOwn(schema, "$ref") ? delegate(resolveRef(compiler.document, schema["$ref"]), compiler) : undefined
 
-const unionRule = (keyword: "anyOf" | "oneOf", budget: { left: number }): Rule => (schema, compiler) => {
+const allOfRule: Rule = (schema, compiler) =>
+  Array.isArray(schema["allOf"])
+    ? conjunction([anything, ...schema["allOf"].map((member) => delegate(member, compiler))])
+    : undefined
+
+const unionRule = (keyword: "anyOf" | "oneOf"): Rule => (schema, compiler) => {
   const members = schema[keyword]
   if (!Array.isArray(members)) return undefined
-  const checks = members.map(compiler.same)
+  const checks = members.map((member) => delegate(member, compiler))
   const most = keyword === "oneOf" ? 1 : checks.length
   return (value, report) => {
     let fitting = 0
     for (const check of checks) {
-      if (--budget.left < 0) return note(report, "Too many alternatives to check")
       if (check(value, undefined)) fitting++
       if (keyword === "anyOf" && fitting > 0) return true
     }
     if (fitting > 0 && fitting <= most) return true
-    if (report !== undefined) explainUnion(members, checks, value, fitting, compiler, report)
+    if (report !== undefined) explainUnion(members, checks, value, fitting, compiler.document, report)
     return false
   }
 }
 
-/** The one member that takes values of this type knows best what is wrong; several together can only be listed. */
+/** The one member that this value can be meant for knows best what is wrong; several together can only be listed. */
 const explainUnion = (
   members: ReadonlyArray<Json>,
   checks: ReadonlyArray<Check>,
   value: unknown,
   fitting: number,
-  { expectation }: Compiler,
+  document: JsonObject,
   report: Report
 ): void => {
   if (fitting > 1) {
     note(report, `Expected exactly one of the alternatives to match, not ${fitting}`)
     return
   }
-  const candidates = checks.filter((_, index) => {
-    const member = members[index]
-    const types = isJsonObject(member) ? acceptedTypes(member) : undefined
-    return types === undefined || types.some((type) => isOfType(value, type))
-  })
+  const candidates = checks.filter((_, index) => isMeantFor(members[index], value, document))
   const [only] = candidates
   if (candidates.length === 1 && only !== undefined) only(value, report)
-  else note(report, `Expected ${alternatives(members.map(expectation))}, got ${received(value)}`)
+  else note(report, `Expected ${expectation(document, { anyOf: members })}, got ${received(value)}`)
 }
+
+/** Whether a value is of a type that the schema accepts and has no field that contradicts a listed value. */
+const isMeantFor = (member: Json | undefined, value: unknown, document: JsonObject): boolean => {
+  const schema = isJsonObject(member) && Object.hasOwn(member, "$ref") ? resolveRef(document, member["$ref"]) : member
+  if (!isJsonObject(schema)) return true
+  const types = acceptedTypes(schema)
+  if (types !== undefined && !types.some((type) => isOfType(value, type))) return false
+  return !isRecord(value) || fieldsOf(schema["properties"]).every(([key, field]) => {
+    const listed = isJsonObject(field) ? listedValues(field) : undefined
+    return listed === undefined || !Object.hasOwn(value, key) || listed.map(identity).includes(identity(value[key]))
+  })
+}
+
+const rules: ReadonlyArray<Rule> = [
+  typeRule,
+  enumRule,
+  numberRule,
+  textRule,
+  arrayRule,
+  objectRule,
+  refRule,
+  allOfRule,
+  unionRule("anyOf"),
+  unionRule("oneOf")
+]

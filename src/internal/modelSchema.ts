@@ -19,7 +19,7 @@
 import * as Schema from "effect/Schema"
 import * as SchemaAST from "effect/SchemaAST"
 import type { Json, JsonObject } from "./json.ts"
-import { compile } from "./jsonSchemaCheck.ts"
+import { resolveRef } from "./jsonSchema.ts"
 import { isJsonObject } from "./record.ts"
 
 // --- the codec ---
@@ -112,9 +112,9 @@ const mapEncoding = (
 const describe = (ast: SchemaAST.AST, description: string | undefined): SchemaAST.AST => {
   if (description === undefined) return ast
   if (ast.encoding === undefined) {
-    return keyDescription(ast) !== undefined || SchemaAST.resolveDescription(ast) !== undefined
-      ? ast
-      : Schema.make<Schema.Top>(ast).annotate({ description }).ast
+    return SchemaAST.resolveDescription(ast) === undefined
+      ? Schema.make<Schema.Top>(ast).annotate({ description }).ast
+      : ast
   }
   return mapEncoding(ast, ast.encoding, (to) => describe(to, description))
 }
@@ -213,11 +213,10 @@ export const objectSchema = (document: JsonObject, open: boolean): JsonObject | 
 
 /** Resolves a reference at the top; the definition goes if nothing else refers to it. */
 const inlineRef = (document: JsonObject): JsonObject => {
-  const { resolve } = compile(document)
   let top = document
   for (let hops = 0; hops < 10 && Object.hasOwn(top, "$ref"); hops++) {
-    const target = resolve(top["$ref"])
-    if (!isJsonObject(target) || target === document) break
+    const target = resolveRef(document, top["$ref"])
+    if (!isJsonObject(target)) break
     const { $ref: _, ...others } = top
     top = { ...target, ...others }
   }
@@ -247,7 +246,7 @@ const describesObject = (document: JsonObject, schema: Json | undefined, open: b
   const describes = (part: Json | undefined): boolean => describesObject(document, part, open, depth + 1)
   const { $ref: ref, allOf, anyOf, oneOf, type } = schema
   if (type !== undefined) return type === "object" || open && Array.isArray(type) && type.includes("object")
-  if (ref !== undefined) return describes(compile(document).resolve(ref))
+  if (ref !== undefined) return describes(resolveRef(document, ref))
   const members = anyOf ?? oneOf
   if (Array.isArray(members)) return members.every(describes)
   if (Array.isArray(allOf)) return open ? allOf.every(describes) : allOf.some(describes)

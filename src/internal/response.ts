@@ -29,13 +29,19 @@ import * as Log from "./log.ts"
 import { normalize } from "./requestMessages.ts"
 import type { Run } from "./run.ts"
 
-/** The failure of a hook, named; an abort goes its own way. */
+/** The failure of a hook, named. */
+export const hookError = (hook: HookName, failure: Cause.Cause<unknown>): HookError => {
+  const cause = Cause.squash(failure)
+  return new HookError({ hook, message: show(cause), cause })
+}
+
+/** A hook's effect whose failure is named; an abort goes its own way. */
 export const naming =
   (run: Run, hook: HookName) => <A, R>(effect: Effect.Effect<A, unknown, R>): Effect.Effect<A, HookError, R> =>
-    Effect.catchCause(withinHookTime(run, hook, effect), (cause): Effect.Effect<never, HookError> =>
-      run.stopping
-        ? Effect.interrupt
-        : Effect.fail(new HookError({ hook, message: show(Cause.squash(cause)), cause: Cause.squash(cause) })))
+    Effect.catchCause(
+      withinHookTime(run, hook, effect),
+      (cause): Effect.Effect<never, HookError> => run.stopping ? Effect.interrupt : Effect.fail(hookError(hook, cause))
+    )
 
 /** Effects of answers that may be plain values; whatever is thrown on the way is a defect of the effect. */
 export const ask = <A, E, R>(answer: () => A | Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

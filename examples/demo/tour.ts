@@ -1,0 +1,49 @@
+/**
+ * A short tour on this repository: parallel tools, a steer, a follow-up, an abort.
+ */
+import { Deferred, Effect, Fiber } from "effect"
+import type { Agent } from "../../src/index.ts"
+import { Transcript } from "../../src/testing/index.ts"
+import { makeAgent } from "./agent.ts"
+import { makeDisplay } from "./display.ts"
+
+/** Waits until a tool reports its first progress. */
+const toolAtWork = Effect.fnUntraced(function*(agent: Agent.AgentService) {
+  const working = yield* Deferred.make<void>()
+  const unsubscribe = yield* agent.subscribe((event) =>
+    event.type === "tool_execution_update" ? Deferred.succeed(working, undefined) : undefined
+  )
+  return Effect.ensuring(Deferred.await(working), unsubscribe)
+})
+
+export const tour = Effect.gen(function*() {
+  const display = yield* makeDisplay
+  const agent = yield* makeAgent
+  yield* agent.subscribe(display.listener)
+  yield* display.say("The model of this tour is a set of rules, not a language model. Agent, tools and files are real.")
+
+  yield* display.say("\n1. A question. Its two tool calls run in parallel; the answer is made from both results.\n")
+  yield* agent.prompt("How many lines of TypeScript are in src, and which file is longest?")
+  yield* display.timeline
+
+  yield* display.say("\n2. A steer, sent while a tool works: no tool is cut, the model reads it before its next request.")
+  yield* display.say("3. A follow-up, sent at the same time: it waits until the agent would stop.\n")
+  const atWork = yield* toolAtWork(agent)
+  const run = yield* Effect.forkChild(agent.prompt("How many lines of JSON are in test?"))
+  yield* atWork
+  yield* agent.steer("And how many lines of Markdown are in docs?")
+  yield* agent.followUp("Which is the largest Markdown file in docs?")
+  yield* display.say("  (steer and follow-up are queued)")
+  yield* Fiber.join(run)
+  yield* display.timeline
+
+  yield* display.say("\n4. An abort, while tools work: they are interrupted, and every call has an answer.\n")
+  const busy = yield* toolAtWork(agent)
+  const doomed = yield* Effect.forkChild(agent.prompt("How many lines of JSON and TypeScript are in test?"))
+  yield* busy
+  yield* agent.abort
+  const { messages, outcome } = yield* Fiber.join(doomed)
+  yield* display.say(`\nThe outcome is ${outcome._tag}. What this run added to the transcript:\n`)
+  yield* display.say(Transcript.show(messages, { width: 110 }))
+  yield* display.say("\nAsk a question of your own: npm start -- \"How many Markdown files are in docs?\"")
+}).pipe(Effect.scoped)
