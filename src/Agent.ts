@@ -20,12 +20,12 @@ import type * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type { AgentBusy, AgentConfigError, CannotContinue, InvalidPrompt } from "./Errors.ts"
-import type { AgentEvent } from "./Events.ts"
+import type { AgentEvent, ObservedEvent } from "./Events.ts"
 import { eventStream } from "./internal/eventStream.ts"
 import { makeHost } from "./internal/host.ts"
 import type { RunOptions } from "./internal/options.ts"
 import type { AgentMessage, ImageContent, ThinkingLevel } from "./Messages.ts"
-import type { QueueMode } from "./Queues.ts"
+import type { QueueMode, Receipt } from "./Queues.ts"
 import type { RunResult } from "./RunResult.ts"
 import type { Model, StreamFn } from "./StreamFn.ts"
 import type { Any, ExecutionMode, Services } from "./Tools.ts"
@@ -35,6 +35,7 @@ import type { Any, ExecutionMode, Services } from "./Tools.ts"
  *
  * - `systemPrompt` and `tools` become the first system message, unless `messages` begins with one: then that one counts
  * - `messages`: a stored transcript
+ * - `transcript`: what is done with one that is broken: mended and reported to the log, or refused; default `repair`
  * - `steeringMode`, `followUpMode`: how many queued messages one drain takes; default `one-at-a-time`
  *
  * @category models
@@ -44,6 +45,7 @@ export interface Options<T extends ReadonlyArray<Any> = ReadonlyArray<Any>> exte
   readonly systemPrompt?: string | undefined
   readonly tools?: T | undefined
   readonly messages?: ReadonlyArray<AgentMessage> | undefined
+  readonly transcript?: "repair" | "refuse" | undefined
   readonly steeringMode?: QueueMode | undefined
   readonly followUpMode?: QueueMode | undefined
 }
@@ -91,10 +93,20 @@ export interface AgentService {
    * were never answered get an error result first.
    */
   readonly continue: Effect.Effect<RunResult, AgentBusy | CannotContinue>
-  /** Queues a message for the run that is under way: it is read before the next request. */
-  readonly steer: (message: string | AgentMessage) => Effect.Effect<void>
-  /** Queues a message for when the agent would stop. */
-  readonly followUp: (message: string | AgentMessage) => Effect.Effect<void>
+  /**
+   * Queues a message for the run that is under way, to be read before its next request, and gives a receipt. When no run
+   * is under way it waits for the next one. A message with an id that was used before is not queued again.
+   */
+  readonly steer: (message: string | AgentMessage, options?: QueueOptions) => Effect.Effect<Receipt>
+  /** Queues a message for when the agent would stop, and gives a receipt. */
+  readonly followUp: (message: string | AgentMessage, options?: QueueOptions) => Effect.Effect<Receipt>
+  /** Takes a queued message back, by the id of its receipt; `false` when it does not wait any more. */
+  readonly withdraw: (id: string) => Effect.Effect<boolean>
+  /**
+   * Records a message without asking for an answer: it is part of the next request when there is one anyway, and does not
+   * wake an agent that has finished.
+   */
+  readonly note: (message: string | AgentMessage) => Effect.Effect<void>
   /** The steering queue; other code may offer to it. */
   readonly steering: Queue.Enqueue<AgentMessage>
   /** The follow-up queue; other code may offer to it. */
@@ -142,9 +154,42 @@ export interface AgentService {
   /**
    * Adds a listener and gives the effect that removes it. Listeners are told one event at a time, in the order of
    * subscription, and awaited; the agent's state already includes the event. One that fails is logged and costs nothing
-   * else.
+   * else, unless it is `required`, as a session writer is: then its failure ends the run.
    */
-  readonly subscribe: <E, R>(listener: Listener<E, R>) => Effect.Effect<Effect.Effect<void>, never, R>
+  readonly subscribe: <E, R>(
+    listener: Listener<E, R>,
+    options?: { readonly required?: boolean | undefined }
+  ) => Effect.Effect<Effect.Effect<void>, never, R>
+  /** {@link observe} with a buffer of 1024 events of which the oldest are left out when it is full. */
+  readonly events: Stream.Stream<ObservedEvent>
+  /**
+   * The events of all runs, for observers that must not slow them: a bounded buffer, with a mark where events were left
+   * out. The end of a run always arrives. The stream ends when the agent's scope closes.
+   */
+  readonly observe: (options: ObserveOptions) => Stream.Stream<ObservedEvent>
+}
+
+/**
+ * How a message is queued.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface QueueOptions {
+  /** Default: a number in order. */
+  readonly id?: string | undefined
+}
+
+/**
+ * How many events an observer may be behind, from 1, and which are left out then: the oldest (`sliding`, the default) or
+ * the newest (`dropping`).
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ObserveOptions {
+  readonly capacity: number
+  readonly strategy?: "sliding" | "dropping" | undefined
 }
 
 /**

@@ -87,6 +87,14 @@ export type AgentEvent =
   }
 
 /**
+ * What an observer sees: events, and a mark where some were left out because it was too slow.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type ObservedEvent = AgentEvent | { readonly type: "gap"; readonly missed: number }
+
+/**
  * The `type` of an event.
  *
  * @category models

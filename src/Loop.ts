@@ -21,8 +21,9 @@ import { admit } from "./internal/admit.ts"
 import { openBatch, runBatch } from "./internal/batch.ts"
 import { Emitter, type Pending, subscriber } from "./internal/emitter.ts"
 import { eventStream } from "./internal/eventStream.ts"
-import { abort, start, startAndJoin } from "./internal/lifecycle.ts"
+import { abort, start, startAndJoin, stopForListener } from "./internal/lifecycle.ts"
 import { readConfig, readSettings, type RunOptions } from "./internal/options.ts"
+import { mendMessages, readMessages } from "./internal/readMessages.ts"
 import { ask, naming, respond } from "./internal/response.ts"
 import { Run } from "./internal/run.ts"
 import { makeToolSet } from "./internal/toolSet.ts"
@@ -116,7 +117,7 @@ const promptsOf = (run: Run, beginning: Beginning): ReadonlyArray<AgentMessage> 
   const now = run.now()
   if (beginning._tag === "Continue") return beginning.results.map((message) => admit(message, now))
   const prompts = beginning.prompts.map((message) => admit(message, now))
-  return declareTools(run.context, run.settings.tools.declarations, prompts, now).messages
+  return declareTools(run.context, run.settings.tools.declarations, prompts, now)
 }
 
 const nextPrompt = (run: Run): AgentMessage | undefined => {
@@ -154,21 +155,31 @@ const limited = Effect.fnUntraced(function*(run: Run) {
 const hold = (run: Run, queue: MessageQueue | undefined): void => {
   if (queue === undefined || run.held !== undefined) return
   const messages = queue.take()
-  if (messages.length > 0) run.held = { queue, messages }
+  if (messages.length > 0) run.held = { queue, messages, next: 0 }
 }
 
 const needsInjection = (run: Run, prepared: ReadonlyArray<AgentMessage>): boolean =>
-  prepared.length > 0 || run.held !== undefined || !run.context.declares(run.settings.tools.declarations)
+  prepared.length > 0 || run.held !== undefined || run.config.notes.length > 0 ||
+  !run.context.declares(run.settings.tools.declarations)
 
-/** Records what stands before the next request: a declaration of tools, prepared messages, queued messages. */
+/**
+ * Records what stands before the next request: a declaration of tools, prepared messages, notes, queued messages. What
+ * comes from outside is taken out of its place when its turn has come, so that nothing is lost when the run stops here.
+ */
 const inject = Effect.fnUntraced(function*(run: Run, prepared: ReadonlyArray<AgentMessage>) {
   const now = run.now()
   const { held } = run
-  const admitted = [...prepared, ...(held?.messages ?? noMessages)].map((message) => admit(message, now))
-  const { inserted, messages } = declareTools(run.context, run.settings.tools.declarations, admitted, now)
-  const queuedFrom = prepared.length + (inserted >= 0 ? 1 : 0)
+  const { notes } = run.config
+  const queued = held?.messages ?? noMessages
+  const admitted = [...prepared, ...notes, ...queued].map((message) => admit(message, now))
+  const messages = declareTools(run.context, run.settings.tools.declarations, admitted, now)
+  const queuedFrom = messages.length - queued.length
+  const notesFrom = queuedFrom - notes.length
   for (const [index, message] of messages.entries()) {
-    if (held !== undefined && index >= queuedFrom) held.messages = held.messages.slice(1)
+    if (held !== undefined && index >= queuedFrom) {
+      held.next++
+      held.queue.delivered(queued[index - queuedFrom]!, run.turns)
+    } else if (index >= notesFrom && index < queuedFrom) notes.shift()
     const pending = run.record(message)
     if (pending !== undefined) yield* pending
   }
@@ -186,7 +197,11 @@ const update = (
   if (tools !== undefined && Result.isFailure(tools)) {
     return Effect.fail(new HookError({ hook, message: tools.failure.message, cause: tools.failure }))
   }
-  if (context !== undefined) run.replaceContext(context, tools?.success)
+  const messages = context?.messages === undefined ? undefined : mendMessages(context.messages)
+  if (messages !== undefined && Result.isFailure(messages)) {
+    return Effect.fail(new HookError({ hook, message: messages.failure, cause: messages.failure }))
+  }
+  run.replaceContext(messages?.success, tools?.success)
   if (model !== undefined) run.settings.model = model
   if (thinkingLevel !== undefined) run.settings.thinkingLevel = thinkingLevel
   return Effect.void
@@ -201,7 +216,18 @@ const prepareNextTurn = Effect.fnUntraced(function*(run: Run) {
     if (run.stopping) return yield* Effect.interrupt
     if (answer === undefined) continue
     yield* update(run, "prepareNextTurn", answer, services)
-    if (answer.messages !== undefined) messages.push(...answer.messages)
+    if (answer.messages === undefined) continue
+    const read = readMessages(answer.messages)
+    if (Result.isFailure(read)) {
+      return yield* Effect.fail(
+        new HookError({
+          hook: "prepareNextTurn",
+          message: `Its messages do not decode: ${read.failure}`,
+          cause: read.failure
+        })
+      )
+    }
+    messages.push(...read.success)
   }
   return messages
 })
@@ -276,20 +302,24 @@ const makeRun = Effect.fnUntraced(function*<R>(
   const settings = yield* Effect.fromResult(
     Result.mapError(readSettings(options, context.tools, services), invalidContext)
   )
+  const messages = yield* Effect.fromResult(
+    Result.mapError(mendMessages(context.messages), (message) => invalidContext({ message }))
+  )
   const { emit } = options
-  const list = emit === undefined ? [] : [subscriber(emit, (effect) => Effect.provideContext(effect, services))]
+  const list = emit === undefined ? [] : [subscriber(emit, (effect) => Effect.provideContext(effect, services), false)]
   return new Run({
     config: {
       ...config,
       sessionId: options.sessionId,
       steering: asMessageQueue(options.steering),
-      followUps: asMessageQueue(options.followUps)
+      followUps: asMessageQueue(options.followUps),
+      notes: []
     },
     settings,
-    transcript: new Transcript(context.messages),
+    transcript: new Transcript(messages),
     budget: yield* Budget,
     clock: yield* Clock.Clock,
-    emitter: (reduce) => new Emitter({ list }, reduce),
+    emitter: (run, reduce) => new Emitter({ list }, reduce, stopForListener(run)),
     settle: () => Effect.void
   })
 })

@@ -39,6 +39,7 @@ import {
   Usage
 } from "./internal/content.ts"
 import { openStruct, openUnion, optionalString } from "./internal/openSchema.ts"
+import { parsePartial } from "./internal/partialJson.ts"
 import { contentText } from "./internal/replay.ts"
 
 export * from "./internal/content.ts"
@@ -495,3 +496,17 @@ export const keepLast = <M extends AgentMessage>(messages: ReadonlyArray<M>, n: 
     return message.role !== "toolResult" || kept.has(message.toolCallId) || !wasCut(message.toolCallId)
   })
 }
+
+/**
+ * What can be read so far of the arguments of a call that is being streamed, for showing them as they come.
+ *
+ * **Gotchas**
+ *
+ * Reads the whole text each time it is called, so call it when something is drawn and not for every delta. Of a finished
+ * call it gives the arguments.
+ *
+ * @category accessors
+ * @since 0.1.0
+ */
+export const partialArguments = (call: ToolCall): Json | undefined =>
+  call.argumentsText === undefined ? call.arguments : parsePartial(call.argumentsText)

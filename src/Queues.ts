@@ -4,6 +4,8 @@
  *
  * @since 0.1.0
  */
+import * as Data from "effect/Data"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as MutableList from "effect/MutableList"
 import * as Queue from "effect/Queue"
@@ -18,6 +20,48 @@ import type { AgentMessage } from "./Messages.ts"
 export type QueueMode = "one-at-a-time" | "all"
 
 /**
+ * What became of a queued message.
+ *
+ * - `Delivered`: it is in the transcript, before the request of the run's `turn`-th turn (from 1)
+ * - `Withdrawn`: it was withdrawn, or cleared from the queue
+ * - `Returned`: the run ended without it. It is still queued, for the next run, and may still be withdrawn
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Delivery = Data.TaggedEnum<{
+  Delivered: { readonly turn: number }
+  Withdrawn: {}
+  Returned: { readonly because: "aborted" | "limited" | "failed" | "disposed" }
+}>
+
+/**
+ * Constructors and matchers of {@link Delivery}.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const Delivery = Data.taggedEnum<Delivery>()
+
+/**
+ * The receipt of a queued message.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Receipt {
+  readonly id: string
+  /** Whether no run was under way: the message then waits for the next one, and is delivered after its prompt. */
+  readonly whileIdle: boolean
+  /** Waits until it is known what became of the message; the first thing counts. */
+  readonly delivered: Effect.Effect<Delivery>
+}
+
+interface Entry extends Receipt {
+  readonly outcome: Deferred.Deferred<Delivery>
+}
+
+/**
  * A queue of messages and the mode in which it is drained.
  *
  * **Gotchas**
@@ -30,6 +74,7 @@ export type QueueMode = "one-at-a-time" | "all"
 export class MessageQueue {
   readonly queue: Queue.Queue<AgentMessage>
   mode: QueueMode
+  #receipts: Map<AgentMessage, Entry> | undefined
 
   constructor(queue: Queue.Queue<AgentMessage>, mode: QueueMode) {
     this.queue = queue
@@ -56,20 +101,63 @@ export class MessageQueue {
     Queue.offerUnsafe(this.queue, message)
   }
 
+  /** Adds a message at the end and gives its receipt. */
+  post(id: string, message: AgentMessage, whileIdle: boolean): Receipt {
+    const outcome = Deferred.makeUnsafe<Delivery>()
+    const entry: Entry = { id, whileIdle, outcome, delivered: Deferred.await(outcome) }
+    // A copy, so that one message that is posted twice has two receipts.
+    const own = { ...message }
+    this.#receipts ??= new Map()
+    this.#receipts.set(own, entry)
+    this.offer(own)
+    return entry
+  }
+
   /** Takes the next batch. */
   take(): ReadonlyArray<AgentMessage> {
     if (this.size === 0) return none
     return MutableList.takeN(this.queue.messages, this.mode === "all" ? this.size : 1)
   }
 
-  /** Takes everything. */
+  /** Takes everything; receipts say that it was withdrawn. */
   clear(): ReadonlyArray<AgentMessage> {
-    return MutableList.takeAll(this.queue.messages)
+    const messages = MutableList.takeAll(this.queue.messages)
+    for (const message of messages) this.#settle(message, Delivery.Withdrawn())
+    return messages
+  }
+
+  /** Takes the waiting message with this receipt out of the queue; `false` when it does not wait here. */
+  withdraw(id: string): boolean {
+    const message = this.messages.find((waiting) => this.#receipts?.get(waiting)?.id === id)
+    if (message === undefined) return false
+    MutableList.remove(this.queue.messages, message)
+    this.#settle(message, Delivery.Withdrawn())
+    return true
   }
 
   /** Puts messages back to the front, in order. */
   putBack(messages: ReadonlyArray<AgentMessage>): void {
     MutableList.prependAllUnsafe(this.queue.messages, messages)
+  }
+
+  /** Notes that a message that was taken is in the transcript. */
+  delivered(message: AgentMessage, turn: number): void {
+    this.#settle(message, Delivery.Delivered({ turn }))
+  }
+
+  /** Tells the receipts of what still waits that the run ended without it. */
+  returned(because: "aborted" | "limited" | "failed" | "disposed"): void {
+    if (this.#receipts === undefined) return
+    for (const { outcome } of this.#receipts.values()) {
+      Deferred.doneUnsafe(outcome, Effect.succeed(Delivery.Returned({ because })))
+    }
+  }
+
+  #settle(message: AgentMessage, delivery: Delivery): void {
+    const entry = this.#receipts?.get(message)
+    if (entry === undefined) return
+    this.#receipts!.delete(message)
+    Deferred.doneUnsafe(entry.outcome, Effect.succeed(delivery))
   }
 }
 

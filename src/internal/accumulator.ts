@@ -19,6 +19,7 @@ import type {
 import { emptyUsage } from "../Messages.ts"
 import type { Model, ResponseInfo, StreamEnd, StreamEvent } from "../StreamFn.ts"
 import { readArguments } from "./callArguments.ts"
+import { freshId } from "./freshIds.ts"
 import { wellFormed } from "./json.ts"
 
 type Block = TextContent | ThinkingContent | ToolCall
@@ -64,7 +65,7 @@ export class Accumulator {
       case "toolcall_start":
         return this.#openBlock(event.type, event.contentIndex, {
           type: "toolCall",
-          id: this.#freshId(event.id),
+          id: freshId(this.#ids, event.id),
           name: wellFormed(event.name),
           arguments: {},
           argumentsText: "",
@@ -141,14 +142,16 @@ export class Accumulator {
 
   #learn(info: ResponseInfo): void {
     const { providerThinkingLevel, rawStopReason, responseId, responseModel, usage } = info
-    if (usage !== undefined) this.#usage = usage
+    if (usage !== undefined) this.#usage = { ...usage, cost: { ...usage.cost } }
     if (responseId ?? responseModel ?? rawStopReason ?? providerThinkingLevel) {
       this.#info = {
         ...this.#info,
-        ...(responseId === undefined ? undefined : { responseId }),
-        ...(responseModel === undefined ? undefined : { responseModel }),
-        ...(rawStopReason === undefined ? undefined : { rawStopReason }),
-        ...(providerThinkingLevel === undefined ? undefined : { providerThinkingLevel })
+        ...(responseId === undefined ? undefined : { responseId: wellFormed(responseId) }),
+        ...(responseModel === undefined ? undefined : { responseModel: wellFormed(responseModel) }),
+        ...(rawStopReason === undefined ? undefined : { rawStopReason: wellFormed(rawStopReason) }),
+        ...(providerThinkingLevel === undefined
+          ? undefined
+          : { providerThinkingLevel: wellFormed(providerThinkingLevel) })
       }
     }
   }
@@ -182,7 +185,7 @@ export class Accumulator {
       const text: TextContent = {
         type: "text",
         text: wellFormed(block.text),
-        ...(textSignature === undefined ? undefined : { textSignature })
+        ...(textSignature === undefined ? undefined : { textSignature: wellFormed(textSignature) })
       }
       return this.#closed(index, text, { type: "text_end", contentIndex: index, content: text.text })
     }
@@ -191,7 +194,7 @@ export class Accumulator {
       const thinking: ThinkingContent = {
         type: "thinking",
         thinking: wellFormed(block.thinking),
-        ...(thinkingSignature === undefined ? undefined : { thinkingSignature }),
+        ...(thinkingSignature === undefined ? undefined : { thinkingSignature: wellFormed(thinkingSignature) }),
         ...(redacted === undefined ? undefined : { redacted })
       }
       return this.#closed(index, thinking, { type: "thinking_end", contentIndex: index, content: thinking.thinking })
@@ -199,7 +202,7 @@ export class Accumulator {
     if (block?.type === "toolCall" && event.type === "toolcall_end") {
       const { thoughtSignature } = event
       const call = readArguments(
-        thoughtSignature === undefined ? block : { ...block, thoughtSignature },
+        thoughtSignature === undefined ? block : { ...block, thoughtSignature: wellFormed(thoughtSignature) },
         event.arguments === undefined ? block.argumentsText! : event.arguments
       )
       return this.#closed(index, call, { type: "toolcall_end", contentIndex: index, toolCall: call })
@@ -221,10 +224,10 @@ export class Accumulator {
       this.#blocks = event.content.map((block) =>
         block.type === "toolCall"
           ? readArguments(
-            { ...block, id: this.#freshId(block.id), name: wellFormed(block.name) },
+            { ...block, id: freshId(this.#ids, block.id), name: wellFormed(block.name) },
             block.argumentsText ?? block.arguments
           )
-          : finishBlock(block, true)
+          : finishBlock({ ...block }, true)
       )
     }
     this.error = event.error
@@ -238,15 +241,6 @@ export class Accumulator {
       new ModelError({ reason: "ProtocolViolation", message: `The model's stream broke the protocol: ${what}` })
     )
     return "end"
-  }
-
-  /** Ids are unique within a message, so that every call gets its own result. */
-  #freshId(id: string): string {
-    const base = id === "" ? "call" : wellFormed(id)
-    let fresh = base
-    for (let n = 2; this.#ids.has(fresh); n++) fresh = `${base}_${n}`
-    this.#ids.add(fresh)
-    return fresh
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import * as Result from "effect/Result"
 import type { Json, JsonObject, ToolCall } from "../Messages.ts"
+import { copyJson } from "./copyJson.ts"
 import { encode, parse, wellFormed } from "./json.ts"
 
 const isObject = (value: unknown): value is JsonObject =>
@@ -21,12 +22,15 @@ export const readArguments = (call: ToolCall, given: unknown): ToolCall => {
   if (typeof given === "string" && given.trim() === "") return { ...rest, arguments: {} }
   const parsed = typeof given === "string" ? parse(given) : Result.succeed(given)
   const encoded = Result.flatMap(parsed, encode)
-  if (Result.isSuccess(encoded) && isObject(encoded.success)) return { ...rest, arguments: encoded.success }
+  if (Result.isSuccess(encoded) && isObject(encoded.success)) {
+    // A copy: a provider may go on changing what it handed over.
+    return { ...rest, arguments: typeof given === "string" ? encoded.success : copyJson(encoded.success) }
+  }
   return { ...rest, arguments: {}, argumentsText: originalText(given, encoded) }
 }
 
 /** What the tool's gate decodes: the object, or the value the original text stands for; fails with the bad text. */
-export const givenArguments = (call: ToolCall): Result.Result<unknown, string> => {
+export const givenArguments = (call: ToolCall): Result.Result<Json, string> => {
   if (call.argumentsText === undefined) return Result.succeed(call.arguments)
   return Result.mapError(parse(call.argumentsText), () => call.argumentsText!)
 }

@@ -121,7 +121,7 @@ const unopenedBatch = (run: Run): Batch | undefined => {
 export const close = Effect.fnUntraced(function*(run: Run, outcome: RunOutcome, owner: number) {
   run.outcome = outcome
   if (run.held !== undefined) {
-    run.held.queue.putBack(run.held.messages)
+    run.held.queue.putBack(run.held.messages.slice(run.held.next))
     run.held = undefined
   }
   if (!run.ended) {

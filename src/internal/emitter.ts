@@ -8,6 +8,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as MutableList from "effect/MutableList"
 import * as Result from "effect/Result"
+import { ListenerError } from "../Errors.ts"
 import type { AgentEvent } from "../Events.ts"
 import { show } from "./json.ts"
 import * as Log from "./log.ts"
@@ -15,9 +16,9 @@ import * as Log from "./log.ts"
 /** Work that is left to do; `undefined` when there is none. */
 export type Pending = Effect.Effect<void> | undefined
 
-/** One subscriber; `notify` never fails. */
+/** One subscriber; `notify` fails only if it is required. */
 export interface Subscriber {
-  readonly notify: (event: AgentEvent) => Pending
+  readonly notify: (event: AgentEvent) => Effect.Effect<void, ListenerError> | undefined
   /** A removed subscriber gets nothing more, not even of an event that is being delivered. */
   active: boolean
   /** Set once it was left behind: what it has not seen yet, while it works on an event. */
@@ -30,22 +31,31 @@ const logFailure = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
     : Log.error(`A listener failed: ${show(Cause.squash(cause))}`, cause)
 
 /**
- * A subscriber from a listener: whatever the listener throws, fails or dies with is logged and costs nothing else.
+ * A subscriber from a listener. Whatever the listener throws, fails or dies with is logged and costs nothing else, unless
+ * it is required: then it is a `ListenerError`.
  */
 export const subscriber = <E, R>(
   listener: (event: AgentEvent) => Effect.Effect<unknown, E, R> | void,
-  provide: (effect: Effect.Effect<void, never, R>) => Effect.Effect<void>
+  provide: <E2>(effect: Effect.Effect<void, E2, R>) => Effect.Effect<void, E2>,
+  required: boolean
 ): Subscriber => ({
   active: true,
   backlog: undefined,
   notify: (event) => {
+    const onFailure = (cause: Cause.Cause<unknown>): Effect.Effect<void, ListenerError> =>
+      required ? Effect.fail(listenerError(event, cause)) : logFailure(cause)
     const answer = Result.try(() => listener(event))
-    if (Result.isFailure(answer)) return logFailure(Cause.die(answer.failure))
+    if (Result.isFailure(answer)) return onFailure(Cause.die(answer.failure))
     const effect = answer.success
     if (effect === undefined || !Effect.isEffect(effect)) return undefined
-    return provide(Effect.matchCauseEffect(effect, { onFailure: logFailure, onSuccess: () => Effect.void }))
+    return provide(Effect.matchCauseEffect(effect, { onFailure, onSuccess: () => Effect.void }))
   }
 })
+
+const listenerError = (event: AgentEvent, failure: Cause.Cause<unknown>): ListenerError => {
+  const cause = Cause.squash(failure)
+  return new ListenerError({ event: event.type, message: show(cause), cause })
+}
 
 interface Waiting {
   readonly event: AgentEvent
@@ -62,6 +72,7 @@ export interface Subscribers {
 export class Emitter {
   readonly #subscribers: Subscribers
   readonly #reduce: (event: AgentEvent) => void
+  readonly #onFailure: (error: ListenerError) => Effect.Effect<void>
   #busy = false
   #event: AgentEvent | undefined
   #receivers: ReadonlyArray<Subscriber> = []
@@ -70,10 +81,17 @@ export class Emitter {
   #resuming = false
   #fork: ((effect: Effect.Effect<void>) => void) | undefined
 
-  /** `reduce` updates the state before anybody sees the event. */
-  constructor(subscribers: Subscribers, reduce: (event: AgentEvent) => void) {
+  /**
+   * `reduce` updates the state before anybody sees the event; `onFailure` is told of required subscribers that failed.
+   */
+  constructor(
+    subscribers: Subscribers,
+    reduce: (event: AgentEvent) => void,
+    onFailure: (error: ListenerError) => Effect.Effect<void>
+  ) {
     this.#subscribers = subscribers
     this.#reduce = reduce
+    this.#onFailure = onFailure
   }
 
   /** Whether anybody listens; without listeners the snapshots of a streamed message need not be made. */
@@ -109,6 +127,11 @@ export class Emitter {
     }
   }
 
+  #notify(receiver: Subscriber, event: AgentEvent): Pending {
+    const pending = receiver.notify(event)
+    return pending === undefined ? undefined : Effect.catch(pending, this.#onFailure)
+  }
+
   #start(event: AgentEvent, receivers: ReadonlyArray<Subscriber>): Pending {
     this.#reduce(event)
     this.#event = event
@@ -127,7 +150,7 @@ export class Emitter {
         receiver.backlog.push(event)
         continue
       }
-      const pending = receiver.notify(event)
+      const pending = this.#notify(receiver, event)
       // A subscriber is never cut in half: the abort waits for the event it has.
       if (pending !== undefined) return Effect.uninterruptible(Effect.flatMap(pending, () => this.#resume(receiver)))
     }
@@ -173,7 +196,7 @@ export class Emitter {
         receiver.backlog.push(event)
         continue
       }
-      const pending = receiver.notify(event)
+      const pending = this.#notify(receiver, event)
       if (pending === undefined) continue
       receiver.backlog = []
       this.#fork!(Effect.flatMap(pending, () => this.#catchUp(receiver)))
@@ -183,7 +206,7 @@ export class Emitter {
   #catchUp(receiver: Subscriber): Effect.Effect<void> {
     return Effect.suspend(() => {
       while (receiver.active && receiver.backlog !== undefined && receiver.backlog.length > 0) {
-        const pending = receiver.notify(receiver.backlog.shift()!)
+        const pending = this.#notify(receiver, receiver.backlog.shift()!)
         if (pending !== undefined) return Effect.flatMap(pending, () => this.#catchUp(receiver))
       }
       receiver.backlog = undefined

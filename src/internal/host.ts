@@ -8,25 +8,35 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
+import type * as Stream from "effect/Stream"
 import * as Tracer from "effect/Tracer"
-import type { AgentService, AgentState, Listener, Options, PromptOptions } from "../Agent.ts"
+import type {
+  AgentService,
+  AgentState,
+  Listener,
+  ObserveOptions,
+  Options,
+  PromptOptions,
+  QueueOptions
+} from "../Agent.ts"
 import { Budget, type BudgetState } from "../Budget.ts"
-import { AgentBusy, AgentConfigError, CannotContinue, InvalidPrompt } from "../Errors.ts"
-import type { AgentEvent } from "../Events.ts"
+import { AgentBusy, AgentConfigError, CannotContinue, InvalidPrompt, type RunOutcome } from "../Errors.ts"
+import type { AgentEvent, ObservedEvent } from "../Events.ts"
 import { type Beginning, doubleLoop } from "../Loop.ts"
-import { type AgentMessage, initialSystem, Transcript as TranscriptSchema, user } from "../Messages.ts"
-import { make as makeQueue, type MessageQueue, type QueueMode } from "../Queues.ts"
+import { type AgentMessage, initialSystem, user } from "../Messages.ts"
+import { make as makeQueue, type MessageQueue, type QueueMode, type Receipt } from "../Queues.ts"
 import { RunResult } from "../RunResult.ts"
 import type { StreamFn } from "../StreamFn.ts"
 import type { Any, ExecutionMode, Services } from "../Tools.ts"
 import { admit } from "./admit.ts"
-import { Emitter, subscriber, type Subscribers } from "./emitter.ts"
-import { encode, wellFormed } from "./json.ts"
-import { abort as abortRun, start, startAndJoin } from "./lifecycle.ts"
+import { Emitter, type Subscriber, subscriber, type Subscribers } from "./emitter.ts"
+import { wellFormed } from "./json.ts"
+import { abort as abortRun, start, startAndJoin, stopForListener } from "./lifecycle.ts"
+import { observe } from "./observer.ts"
 import { answersToOpenCalls } from "./openCalls.ts"
 import { type BaseConfig, readConfig, readSettings } from "./options.ts"
+import { readMessages } from "./readMessages.ts"
 import { CurrentRun, isInside, Run, type RunSettings } from "./run.ts"
 import { makeToolSet } from "./toolSet.ts"
 import { Transcript } from "./transcript.ts"
@@ -42,12 +52,6 @@ const busyContinuing = busyFor("continuing")
 const busyResetting = busyFor("resetting")
 const busyChanging = busyFor("changing messages")
 const busyWaiting = () => busy("The agent cannot be awaited from inside its own run.")
-
-const decodeTranscript = Schema.decodeUnknownResult(TranscriptSchema)
-
-/** Messages that came from outside, as the JSON they stand for; fails with what does not decode. */
-const readMessages = (messages: ReadonlyArray<AgentMessage>): Result.Result<ReadonlyArray<AgentMessage>, string> =>
-  Result.flatMap(encode(messages), (json) => Result.mapError(decodeTranscript(json), (error) => error.message))
 
 const readTranscript = (
   messages: ReadonlyArray<AgentMessage>
@@ -90,6 +94,10 @@ class Host implements AgentService {
   #sessionId: string | undefined
   #transcript: Transcript
   #activity: Activity | undefined
+  readonly #notes: Array<AgentMessage> = []
+  readonly #observers = new Set<() => void>()
+  #named: Map<string, Receipt> | undefined
+  #posted = 0
   #pendingToolCalls: Set<string> | undefined
   #errorMessage: string | undefined
 
@@ -150,6 +158,7 @@ class Host implements AgentService {
       for (const queue of [this.#steering, this.#followUps]) {
         const prompts = queue.take()
         if (prompts.length > 0) {
+          for (const message of prompts) queue.delivered(message, 1)
           return this.#begin({ _tag: "Prompts", prompts, fromSteering: queue === this.#steering })
         }
       }
@@ -200,17 +209,22 @@ class Host implements AgentService {
         ...this.#config,
         sessionId: this.#sessionId,
         steering: this.#steering,
-        followUps: this.#followUps
+        followUps: this.#followUps,
+        notes: this.#notes
       },
       settings: { ...this.#settings },
       transcript: this.#transcript,
       budget,
       clock,
-      emitter: (reduce) =>
-        new Emitter(this.#subscribers, (event) => {
-          reduce(event)
-          this.#reduce(event)
-        }),
+      emitter: (run, reduce) =>
+        new Emitter(
+          this.#subscribers,
+          (event) => {
+            reduce(event)
+            this.#reduce(event)
+          },
+          stopForListener(run)
+        ),
       settle: (result) => this.#settle(clock, budget, result)
     })
   }
@@ -223,24 +237,36 @@ class Host implements AgentService {
     const activity = this.#activity!
     for (const message of result.messages) activity.messages.push(message)
     this.#pendingToolCalls = undefined
+    this.#returnQueued(result.outcome)
     const goesOn = result.outcome._tag === "Completed" && result.outcome.by !== "FinishTurn"
     if (!goesOn || activity.aborted || this.#followUps.size === 0) {
-      this.#becomeIdle(activity, result)
+      this.#becomeIdle(clock, activity, result)
       return Effect.void
     }
     return Effect.asVoid(Effect.forkDetach(Effect.suspend(() => {
       const prompts = activity.aborted ? [] : this.#followUps.take()
       if (prompts.length === 0) {
-        this.#becomeIdle(activity, result)
+        this.#becomeIdle(clock, activity, result)
         return Effect.void
       }
+      for (const message of prompts) this.#followUps.delivered(message, 1)
       activity.run = this.#makeRun(clock, budget)
       return this.#start(activity.run, { _tag: "Prompts", prompts, fromSteering: false })
     })))
   }
 
-  #becomeIdle(activity: Activity, { outcome }: RunResult): void {
+  /** Receipts of messages that a run which did not complete leaves in the queues say so. */
+  #returnQueued({ _tag }: RunOutcome): void {
+    if (_tag === "Completed") return
+    const because = _tag === "Aborted" ? "aborted" : _tag === "Limited" ? "limited" : "failed"
+    this.#steering.returned(because)
+    this.#followUps.returned(because)
+  }
+
+  #becomeIdle(clock: Clock.Clock, activity: Activity, { outcome }: RunResult): void {
     this.#activity = undefined
+    const now = clock.currentTimeMillisUnsafe()
+    for (const note of this.#notes.splice(0)) this.#transcript.push(admit(note, now))
     Deferred.doneUnsafe(activity.done, Exit.succeed(new RunResult(outcome, activity.messages)))
   }
 
@@ -263,12 +289,37 @@ class Host implements AgentService {
   // Queues
   // ---------------------------------------------------------------------------
 
-  steer(message: string | AgentMessage): Effect.Effect<void> {
-    return Effect.sync(() => this.#steering.offer(typeof message === "string" ? user(message) : message))
+  steer(message: string | AgentMessage, options?: QueueOptions): Effect.Effect<Receipt> {
+    return Effect.map(readQueued(message), (read) => this.#post(this.#steering, read, options))
   }
 
-  followUp(message: string | AgentMessage): Effect.Effect<void> {
-    return Effect.sync(() => this.#followUps.offer(typeof message === "string" ? user(message) : message))
+  followUp(message: string | AgentMessage, options?: QueueOptions): Effect.Effect<Receipt> {
+    return Effect.map(readQueued(message), (read) => this.#post(this.#followUps, read, options))
+  }
+
+  #post(queue: MessageQueue, message: AgentMessage, options: QueueOptions = {}): Receipt {
+    const known = options.id === undefined ? undefined : this.#named?.get(options.id)
+    if (known !== undefined) return known
+    const id = options.id ?? String(++this.#posted)
+    const receipt = queue.post(id, message, this.#activity === undefined)
+    if (options.id !== undefined) {
+      this.#named ??= new Map()
+      this.#named.set(id, receipt)
+    }
+    return receipt
+  }
+
+  withdraw(id: string): Effect.Effect<boolean> {
+    return Effect.sync(() => this.#steering.withdraw(id) || this.#followUps.withdraw(id))
+  }
+
+  note(message: string | AgentMessage): Effect.Effect<void> {
+    return Effect.flatMap(readQueued(message), (note) =>
+      Effect.clockWith((clock) => {
+        if (this.#activity !== undefined) this.#notes.push(note)
+        else this.#transcript.push(admit(note, clock.currentTimeMillisUnsafe()))
+        return Effect.void
+      }))
   }
 
   get steering(): Queue.Enqueue<AgentMessage> {
@@ -398,24 +449,68 @@ class Host implements AgentService {
     })
   }
 
-  subscribe<E, R>(listener: Listener<E, R>): Effect.Effect<Effect.Effect<void>, never, R> {
+  subscribe<E, R>(
+    listener: Listener<E, R>,
+    options?: { readonly required?: boolean | undefined }
+  ): Effect.Effect<Effect.Effect<void>, never, R> {
     return Effect.contextWith((services: Context.Context<R>) =>
       Effect.sync(() => {
         // A listener that is subscribed inside a run is not part of that run.
         const own = Context.omit(CurrentRun)(services)
-        const added = subscriber(listener, (effect) => Effect.provideContext(effect, own))
-        this.#subscribers.list = [...this.#subscribers.list, added]
-        return Effect.sync(() => {
-          added.active = false
-          this.#subscribers.list = this.#subscribers.list.filter((one) => one !== added)
-        })
+        const remove = this.#attach(
+          subscriber(listener, (effect) => Effect.provideContext(effect, own), options?.required === true)
+        )
+        return Effect.sync(remove)
+      })
+    )
+  }
+
+  #attach(added: Subscriber): () => void {
+    this.#subscribers.list = [...this.#subscribers.list, added]
+    return () => {
+      added.active = false
+      this.#subscribers.list = this.#subscribers.list.filter((one) => one !== added)
+    }
+  }
+
+  get events(): Stream.Stream<ObservedEvent> {
+    return this.observe({ capacity: 1024 })
+  }
+
+  observe({ capacity, strategy = "sliding" }: ObserveOptions): Stream.Stream<ObservedEvent> {
+    return observe({ capacity: Math.max(1, Math.floor(capacity)), strategy }, (add, close) => {
+      const remove = this.#attach(subscriber<never, never>(add, (effect) => effect, false))
+      this.#observers.add(close)
+      return () => {
+        remove()
+        this.#observers.delete(close)
+      }
+    })
+  }
+
+  /** The end of the agent's scope. */
+  get dispose(): Effect.Effect<void> {
+    return Effect.andThen(
+      this.abort,
+      Effect.sync(() => {
+        this.#steering.returned("disposed")
+        this.#followUps.returned("disposed")
+        for (const close of this.#observers) close()
       })
     )
   }
 }
 
-const isList = (input: AgentMessage | ReadonlyArray<AgentMessage>): input is ReadonlyArray<AgentMessage> =>
-  Array.isArray(input)
+/** A message to queue; one that does not decode is a mistake of the program, so a defect. */
+const readQueued = (message: string | AgentMessage): Effect.Effect<AgentMessage> =>
+  Effect.suspend(() => {
+    const read = readMessages([typeof message === "string" ? user(message) : message])
+    return Result.isSuccess(read)
+      ? Effect.succeed(read.success[0]!)
+      : Effect.die(
+        new InvalidPrompt({ reason: "InvalidMessage", message: `The message does not decode: ${read.failure}` })
+      )
+  })
 
 const readPrompt = (
   input: string | AgentMessage | ReadonlyArray<AgentMessage>,
@@ -431,7 +526,7 @@ const readPrompt = (
     return Result.succeed([user([...text, ...images])])
   }
   return Result.mapError(
-    readMessages(isList(input) ? input : [input]),
+    readMessages(Array.isArray(input) ? input : [input]),
     (problem) =>
       new InvalidPrompt({ reason: "InvalidMessage", message: `The prompt's messages do not decode: ${problem}` })
   )
@@ -464,7 +559,7 @@ export const makeHost = Effect.fnUntraced(
       followUps: yield* makeQueue(options.followUpMode),
       sessionId: options.sessionId
     })
-    yield* Effect.addFinalizer(() => host.abort)
+    yield* Effect.addFinalizer(() => host.dispose)
     return host
   }
 )

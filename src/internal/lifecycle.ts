@@ -8,9 +8,10 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import { Budget } from "../Budget.ts"
-import { ModelError, type RunError, RunOutcome } from "../Errors.ts"
+import { type ListenerError, ModelError, type RunError, RunOutcome } from "../Errors.ts"
 import { close, takeOver } from "./closing.ts"
 import { show } from "./json.ts"
+import * as Log from "./log.ts"
 import { CurrentRun, isInside, type Run } from "./run.ts"
 
 const outcomeOf = (run: Run, exit: Exit.Exit<RunOutcome, RunError>): RunOutcome => {
@@ -95,6 +96,12 @@ export const stop = (run: Run, outcome: RunOutcome): Effect.Effect<void> =>
     const watching = later ? Effect.andThen(Effect.sync(() => interrupt(run)), watch(run)) : watch(run)
     return Effect.andThen(Effect.forkDetach(watching, { uninterruptible: true }), settled)
   })
+
+/** Ends the run because a required listener failed; while it is ending already, the failure is only logged (H3). */
+export const stopForListener = (run: Run) => (error: ListenerError): Effect.Effect<void> =>
+  run.outcome === undefined
+    ? stop(run, RunOutcome.Failed({ error }))
+    : Log.error(`A required listener failed while the run was ending: ${error.message}`, Cause.fail(error))
 
 /** Aborts the run; see {@link stop}. */
 export const abort = (run: Run): Effect.Effect<void> => stop(run, RunOutcome.Aborted())

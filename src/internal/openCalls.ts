@@ -1,7 +1,18 @@
 /**
  * Calls at the end of a transcript that were never answered, as a crash or another program leaves them.
  */
-import { type AgentMessage, toolCalls, type ToolResultMessage } from "../Messages.ts"
+import { type AgentMessage, type ToolCall, toolCalls, type ToolResultMessage } from "../Messages.ts"
+
+/** The error result for a call nobody answered. */
+export const unanswered = (call: ToolCall, timestamp: number): ToolResultMessage => ({
+  role: "toolResult",
+  toolCallId: call.id,
+  toolName: call.name,
+  content: [{ type: "text", text: "Operation aborted. The call was never answered; its outcome is unknown." }],
+  details: {},
+  isError: true,
+  timestamp
+})
 
 /** The error results that answer them, so that the conversation can go on (Q4); timestamps are 0. */
 export const answersToOpenCalls = (messages: ReadonlyArray<AgentMessage>): ReadonlyArray<ToolResultMessage> => {
@@ -14,13 +25,5 @@ export const answersToOpenCalls = (messages: ReadonlyArray<AgentMessage>): Reado
     if (index >= 0) answered.splice(index, 1)
     return index < 0
   })
-  return open.map((call) => ({
-    role: "toolResult",
-    toolCallId: call.id,
-    toolName: call.name,
-    content: [{ type: "text", text: "Operation aborted. The call was never answered; its outcome is unknown." }],
-    details: {},
-    isError: true,
-    timestamp: 0
-  }))
+  return open.map((call) => unanswered(call, 0))
 }

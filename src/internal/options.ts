@@ -90,7 +90,7 @@ const checkLimits = (limits: Limits | undefined): Checked<Limits | undefined> =>
   })
 
 /** What stays the same during the runs of an agent; the session id is that of the moment a run starts. */
-export type BaseConfig = Omit<RunConfig, "sessionId" | "steering" | "followUps">
+export type BaseConfig = Omit<RunConfig, "sessionId" | "steering" | "followUps" | "notes">
 
 /** Reads the services a run works with and checks the options. */
 export const readConfig = (options: RunOptions, services: Context.Context<StreamFn>): Checked<BaseConfig> =>

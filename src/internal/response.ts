@@ -26,6 +26,7 @@ import { inBackground, within, withinHookTime } from "./deadline.ts"
 import type { Pending } from "./emitter.ts"
 import { show } from "./json.ts"
 import * as Log from "./log.ts"
+import { mendMessages } from "./readMessages.ts"
 import { normalize } from "./requestMessages.ts"
 import type { Run } from "./run.ts"
 
@@ -56,16 +57,26 @@ interface Conversation {
   readonly splitPairs: number
 }
 
+/** What a hook or the conversion made of the conversation, its text well formed. */
+const mended = <M extends AgentMessage>(
+  hook: HookName,
+  messages: ReadonlyArray<M>
+): Effect.Effect<ReadonlyArray<M>, HookError> =>
+  Effect.fromResult(
+    Result.mapError(mendMessages(messages), (message) => new HookError({ hook, message, cause: message }))
+  )
+
 const transformed = Effect.fnUntraced(function*(run: Run) {
   const { conversion, hooks } = run.config
   let messages: ReadonlyArray<AgentMessage> = run.context.messages
   for (const hook of hooks.transformContext) {
     const current = messages
     messages = yield* naming(run, "transformContext")(ask(() => hook(current)))
+    if (messages !== current) messages = yield* mended("transformContext", messages)
   }
   const chosen = messages
   const converted = yield* naming(run, "convertToLlm")(ask(() => conversion.convert(chosen)))
-  const normal = normalize(converted)
+  const normal = normalize(yield* mended("convertToLlm", converted))
   return { ...normal, tools: declaredTools(normal.messages) }
 })
 

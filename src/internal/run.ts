@@ -13,7 +13,7 @@ import { BudgetState, type Limits } from "../Budget.ts"
 import type { Conversion } from "../ConvertToLlm.ts"
 import type { Limit, ModelError, RunError, RunOutcome } from "../Errors.ts"
 import type { AgentEvent } from "../Events.ts"
-import type { ContextUpdate, FinishedTurn, HookSet, RunContext } from "../Hooks.ts"
+import type { FinishedTurn, HookSet, RunContext } from "../Hooks.ts"
 import type { AgentMessage, AssistantMessage, ThinkingLevel, ToolResultMessage } from "../Messages.ts"
 import type { MessageQueue } from "../Queues.ts"
 import type { RunResult } from "../RunResult.ts"
@@ -46,6 +46,8 @@ export interface RunConfig extends Pick<StreamRequest, "headers" | "metadata" | 
   readonly gracePeriod: number
   readonly steering: MessageQueue | undefined
   readonly followUps: MessageQueue | undefined
+  /** Messages to record when a request is made anyway; the run takes them one by one. */
+  readonly notes: Array<AgentMessage>
 }
 
 /** What hooks and the host may change during a run; it counts from the next request. */
@@ -59,7 +61,9 @@ export interface RunSettings {
 /** Messages read from a queue and not emitted yet; what is left when the run ends goes back to the queue's front. */
 export interface Held {
   readonly queue: MessageQueue
-  messages: ReadonlyArray<AgentMessage>
+  readonly messages: ReadonlyArray<AgentMessage>
+  /** The first that is not emitted. */
+  next: number
 }
 
 /** The run whose code a fiber executes, with the runs around it. */
@@ -98,6 +102,8 @@ export class Run {
   /** The message between its start and its end. */
   openMessage: AgentMessage | undefined
   response: Accumulator | undefined
+  /** How many turns began. */
+  turns = 0
   /** The finished assistant message of the open turn. */
   turnMessage: AssistantMessage | undefined
   batch: Batch | undefined
@@ -144,7 +150,7 @@ export class Run {
     /** The budget the run is made within. */
     readonly budget: BudgetState | undefined
     readonly clock: Clock.Clock
-    readonly emitter: (reduce: (event: AgentEvent) => void) => Emitter
+    readonly emitter: (run: Run, reduce: (event: AgentEvent) => void) => Emitter
     readonly settle: (result: RunResult) => Effect.Effect<void>
   }) {
     this.config = options.config
@@ -155,7 +161,7 @@ export class Run {
     this.budget = limits === undefined ? options.budget : new BudgetState(limits, options.budget)
     this.#clock = options.clock
     this.settle = options.settle
-    this.emitter = options.emitter((event) => this.#reduce(event))
+    this.emitter = options.emitter(this, (event) => this.#reduce(event))
   }
 
   /** The loop is to end where it is. */
@@ -229,11 +235,9 @@ export class Run {
     return { message, toolResults: this.turnResults, context: this.hookContext(), newMessages: this.added }
   }
 
-  /** Replaces the working context for the rest of the run. */
-  replaceContext(update: ContextUpdate<any>, tools: ToolSet | undefined): void {
-    if (update.messages !== undefined && update.messages !== this.context.messages) {
-      this.context = new Transcript(update.messages)
-    }
+  /** Replaces the working context for the rest of the run; what is absent stays. */
+  replaceContext(messages: ReadonlyArray<AgentMessage> | undefined, tools: ToolSet | undefined): void {
+    if (messages !== undefined && messages !== this.context.messages) this.context = new Transcript(messages)
     if (tools !== undefined) this.settings.tools = tools
   }
 
@@ -247,6 +251,7 @@ export class Run {
         break
       case "turn_start":
         this.turnOpen = true
+        this.turns++
         break
       case "turn_end":
         this.turnOpen = false

@@ -8,10 +8,11 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import type { HookSet, RunContext, ToolCallDecision } from "../Hooks.ts"
-import type { AssistantMessage, ToolCall } from "../Messages.ts"
+import type { AssistantMessage, Json, ToolCall } from "../Messages.ts"
 import type { Any, CallContext, NestedCall, Services, ToolCallOutcome, ToolOutput, ToolResult } from "../Tools.ts"
 import { validationMessage } from "./arguments.ts"
 import { givenArguments, readArguments } from "./callArguments.ts"
+import { copyJson } from "./copyJson.ts"
 import { inFiber } from "./inFiber.ts"
 import { excerpt, show, wellFormed } from "./json.ts"
 import { readOutput } from "./toolOutput.ts"
@@ -86,16 +87,14 @@ const askHooks = Effect.fnUntraced(function*(scope: CallScope, toolCall: ToolCal
 })
 
 const decode = (tool: Any, given: unknown): Answered | Ready => {
-  const codec = Result.getOrThrow(tool.parameters)
-  const decoded = codec.decode(given)
+  const decoded = Result.getOrThrow(tool.parameters).decode(given)
   return Result.isSuccess(decoded)
     ? { _tag: "Ready", tool, args: decoded.success }
     : errorResult(validationMessage(tool.name, decoded.failure, given))
 }
 
-const afterPreparation = Effect.fnUntraced(function*(tool: Any, given: unknown) {
-  // What the model gave stays in the transcript, whatever happens to the copy.
-  const answer = tool.prepareArguments!(structuredClone(given))
+const afterPreparation = Effect.fnUntraced(function*(tool: Any, given: Json) {
+  const answer = tool.prepareArguments!(given)
   return decode(tool, Effect.isEffect(answer) ? yield* withoutServices(answer) : answer)
 })
 
@@ -120,7 +119,8 @@ const throughHooks = (scope: CallScope, toolCall: ToolCall, gate: Gate): Gate | 
 export const prepare = (scope: CallScope, toolCall: ToolCall): Gate | Effect.Effect<Gate> => {
   const tool = scope.tools.byName.get(toolCall.name)
   if (tool === undefined) return errorResult(notFound(toolCall.name, scope.tools))
-  const given = givenArguments(toolCall)
+  // A copy: what the model gave stays in the transcript, whatever the tool or a hook does with its arguments.
+  const given = Result.map(givenArguments(toolCall), copyJson)
   if (Result.isFailure(given)) {
     return errorResult(
       `Tool call "${excerpt(toolCall.name, 200)}" was not executed: its arguments are not valid JSON. Received: ${

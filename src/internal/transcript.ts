@@ -52,12 +52,6 @@ export class Transcript {
   }
 }
 
-/** Messages about to be appended; `inserted` is the place of the one that was added to declare tools, or -1. */
-export interface Declared {
-  readonly messages: ReadonlyArray<AgentMessage>
-  readonly inserted: number
-}
-
 const withTools = (message: SystemMessage, changes: ReturnType<typeof toolChanges>): SystemMessage => {
   const { toolsAdded: _, toolsRemoved: __, ...rest } = message
   return {
@@ -77,21 +71,21 @@ export const declareTools = (
   executable: ReadonlyArray<ToolDeclaration>,
   pending: ReadonlyArray<AgentMessage>,
   timestamp: number
-): Declared => {
+): ReadonlyArray<AgentMessage> => {
   const last = pending.findLastIndex((message) => message.role === "system")
   const carrier = pending[last]
   if (carrier?.role !== "system") {
-    if (transcript.declares(executable)) return { messages: pending, inserted: -1 }
+    if (transcript.declares(executable)) return pending
     const changes = toolChanges(transcript.replay.declaredTools(), executable)
     const declaration = withTools({ role: "system", content: "", timestamp }, changes)
-    return { messages: [declaration, ...pending], inserted: 0 }
+    return [declaration, ...pending]
   }
   const replay = transcript.replay.fork()
   for (const message of pending) if (message !== carrier) replay.add(message)
   const changes = toolChanges(replay.declaredTools(), executable)
   const unchanged = changes.toolsAdded.length === 0 && changes.toolsRemoved.length === 0
   if (unchanged && !carrier.toolsAdded?.length && !carrier.toolsRemoved?.length) {
-    return { messages: pending, inserted: -1 }
+    return pending
   }
-  return { messages: pending.with(last, withTools(carrier, changes)), inserted: -1 }
+  return pending.with(last, withTools(carrier, changes))
 }

@@ -1,13 +1,14 @@
 /** The driver actions of SCENARIO.md, section 8, against an agent. */
-import { Cause, Context, Effect, Exit, type Fiber, type Scope, Stream } from "effect"
+import { Cause, type Context, Effect, Exit, type Fiber, type Scope, Stream } from "effect"
 import type * as Agent from "../../src/Agent.ts"
 import * as Loop from "../../src/Loop.ts"
 import type { AgentMessage, ImageContent } from "../../src/Messages.ts"
 import type * as StreamFn from "../../src/StreamFn.ts"
 import { normMessage, normMessages, roles, showTool } from "./normalize.mjs"
-import { type Entry, type Outcome, type Perform, type Stage } from "./stage.ts"
-import type { InnerAction, ListenerRule, LowLevelAction, Message } from "./types.ts"
-import { blockIn, compact, modelIn } from "./values.mjs"
+import type { Draft, Outcome, Perform, ScriptedFailure, Stage } from "./stage.ts"
+import type { TraceListener } from "./trace.ts"
+import type { InnerAction, ListenerRule, LowLevelAction } from "./types.ts"
+import { compact, contentIn, modelIn } from "./values.mjs"
 
 /** What everything outside a run lives in: time, model, hooks, and the scope of the agent. */
 export type Root = Context.Context<StreamFn.StreamFn | Scope.Scope>
@@ -64,7 +65,7 @@ class Driver {
 
   /** The scenario does not wait until an abort is settled; inside a run the agent itself does not. */
   #abort(outcome: Outcome): Effect.Effect<void> {
-    if (outcome["from"] === undefined) return Effect.sync(() => void Effect.runForkWith(this.#root)(this.#agent.abort))
+    if (outcome.from === undefined) return Effect.sync(() => void Effect.runForkWith(this.#root)(this.#agent.abort))
     outcome.outcome = "ok"
     return this.#agent.abort
   }
@@ -73,7 +74,7 @@ class Driver {
     const listener = this.#stage.scenario.listeners?.find((listener) => listener.name === name)
     if (listener === undefined) throw new Error(`no listener ${name}`)
     if (this.#unsubscribe.has(name)) return Effect.void
-    const subscribed = this.#agent.subscribe((event): Effect.Effect<void, Error> | undefined => {
+    const subscribed = this.#agent.subscribe((event): Effect.Effect<void, ScriptedFailure> | undefined => {
       const call = "toolCallId" in event ? event.toolCallId : undefined
       const role = "message" in event ? event.message.role : undefined
       for (const rule of listener.rules) {
@@ -83,10 +84,16 @@ class Driver {
         const nth = (this.#listened.get(rule) ?? 0) + 1
         this.#listened.set(rule, nth)
         if (rule.nth !== undefined && rule.nth !== nth) continue
-        const entry: Entry = compact({ t: this.#stage.now(), listener: name, on: event.type, call, role })
+        const entry: Draft<TraceListener> = compact({
+          t: this.#stage.now(),
+          listener: name,
+          on: event.type,
+          call,
+          role
+        })
         this.#stage.recording.listeners.push(entry)
         return Effect.map(this.#stage.apply(rule, `listener:${name}`), () => {
-          entry["done"] = this.#stage.now()
+          entry.done = this.#stage.now()
         })
       }
       return undefined
@@ -129,18 +136,24 @@ class Driver {
           : Loop.continue_(context, { ...options, emit: stage.record }),
         (result) => result.messages
       )
-    return this.#fork(outcome, Effect.map(returned, (messages) => {
-      outcome.value = { returned: normMessages(messages), callerContext: roles(context.messages) }
-    }))
+    return this.#fork(
+      outcome,
+      Effect.map(returned, (messages) => {
+        outcome.value = { returned: normMessages(messages), callerContext: roles(context.messages) }
+      })
+    )
   }
 
   #prompt(action: InnerAction & { readonly do: "prompt" }, outcome: Outcome): Effect.Effect<void> {
     const { images, input } = action
     if (typeof input === "string") {
-      return this.#fork(outcome, this.#agent.prompt(input, images && { images: images.map(blockIn) as Array<ImageContent> }))
+      return this.#fork(
+        outcome,
+        this.#agent.prompt(input, images && { images: contentIn<ImageContent>(images) })
+      )
     }
-    const list = Array.isArray(input) ? this.#stage.messages(input) : this.#stage.message(input as Message)
-    return this.#fork(outcome, this.#agent.prompt(list))
+    const messages = "role" in input ? this.#stage.message(input) : this.#stage.messages(input)
+    return this.#fork(outcome, this.#agent.prompt(messages))
   }
 
   #start(action: InnerAction, outcome: Outcome): Effect.Effect<unknown, unknown> {
@@ -222,7 +235,7 @@ class Driver {
 /** Subscribes the recorder and the listeners of the scenario; the way to perform actions from then on. */
 export const direct = Effect.fnUntraced(function*(stage: Stage, agent: AnyAgent, root: Root) {
   const driver = new Driver(stage, agent, root)
-  yield* agent.subscribe<never, never>(stage.record)
+  yield* Effect.asVoid(agent.subscribe<never, never>(stage.record))
   for (const { initially, name } of stage.scenario.listeners ?? []) if (initially !== false) yield* driver.listen(name)
   return driver.perform
 })

@@ -1,7 +1,7 @@
-import type { Trace } from "./player-pi.mjs"
+import type { Anomaly, Trace, TraceMessage } from "./trace.ts"
 
 /** Ids of tool calls in finished assistant messages that no later tool result answers. */
-export function danglingCalls(messages: ReadonlyArray<object>): Array<string>
+export function danglingCalls(messages: ReadonlyArray<TraceMessage>): Array<string>
 
 /** What a player knows beside the trace. */
 export interface Extra {
@@ -12,4 +12,4 @@ export interface Extra {
 }
 
 /** Violations of what a caller of an agent expects: balance of events, answered calls, lost messages and so on. */
-export function findAnomalies(trace: Omit<Trace, "anomalies">, extra: Extra): Trace["anomalies"]
+export function findAnomalies(trace: Omit<Trace, "anomalies">, extra: Extra): ReadonlyArray<Anomaly>

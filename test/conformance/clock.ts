@@ -73,7 +73,7 @@ export const makeVirtualTime = async (): Promise<VirtualTime> => {
   const built = await Effect.runPromiseWith(Context.make(Scheduler.Scheduler, scheduler))(
     Layer.buildWithScope(layer, scope)
   )
-  const testClock = Context.get(built, Clock.Clock) as TestClock.TestClock
+  const testClock = await Effect.runPromiseWith(built)(TestClock.testClockWith(Effect.succeed))
   const dues = new Dues()
   const clock: TestClock.TestClock = {
     ...testClock,

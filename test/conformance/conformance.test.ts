@@ -1,31 +1,27 @@
 import { assert, describe, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { attribute } from "./attribute.ts"
 import { classes } from "./classes.ts"
-import { type Comparable, diffTraces } from "./compare.mjs"
-import divergences from "./divergences.json" with { type: "json" }
+import { diffTraces } from "./compare.mjs"
+import { namesIn, readDivergences, readScenario, readTrace, url } from "./files.ts"
 import { violations } from "./invariants.ts"
 import { playScenario } from "./player.ts"
-import type { Trace } from "./player-pi.mjs"
-import type { Scenario } from "./types.ts"
+import type { Trace } from "./trace.ts"
 
-const url = (path: string): URL => new URL(path, import.meta.url)
-const read = (path: string): unknown => JSON.parse(readFileSync(url(path), "utf8"))
-const names = (folder: string): ReadonlyArray<string> => readdirSync(url(folder)).map((file) => file.replace(/\.json$/, ""))
-
-const diverging = new Map(divergences.map((entry) => [entry.scenario, entry]))
+const divergences = readDivergences()
+const diverging = new Set(divergences.map((entry) => entry.scenario))
 
 describe("conformance", () => {
-  for (const name of names("scenarios/")) {
+  for (const name of namesIn("scenarios")) {
     it(`conformance ${name}`, async () => {
-      const scenario = read(`scenarios/${name}.json`) as Scenario
+      const scenario = readScenario(name)
       const trace = await playScenario(scenario)
-      const folder = diverging.has(name) ? "expected" : "traces"
-      assert.deepStrictEqual(diffTraces(read(`${folder}/${name}.json`) as Comparable, trace), [])
+      const expected = readTrace(diverging.has(name) ? "expected" : "traces", name)
+      assert.deepStrictEqual(diffTraces(expected, trace), [])
       assert.deepStrictEqual(violations(scenario, trace), [])
     })
   }
@@ -33,22 +29,24 @@ describe("conformance", () => {
 
 describe("divergences", () => {
   it("are one entry and one expected trace for each scenario", () => {
-    assert.deepStrictEqual([...diverging.keys()].toSorted(), names("expected/").toSorted())
+    assert.deepStrictEqual([...diverging].toSorted(), namesIn("expected"))
     assert.strictEqual(diverging.size, divergences.length)
   })
 
   for (const { class: kind, reason, scenario: name } of divergences) {
     it(`${name} differs by a rule`, () => {
-      const [pi, ours] = [read(`traces/${name}.json`), read(`expected/${name}.json`)] as [Trace, Trace]
+      const pi = readTrace("traces", name)
+      const ours = readTrace("expected", name)
       assert.notDeepEqual(diffTraces(pi, ours), [])
       assert.isNotEmpty(reason)
       assert.include<string>(classes, kind)
-      assert.include<string>([...attribute(read(`scenarios/${name}.json`) as Scenario, pi, ours)], kind)
+      assert.include<string>([...attribute(readScenario(name), pi, ours)], kind)
     })
   }
 })
 
 describe("scenario.ts", () => {
+  const scenario = readScenario("loop-text-reply")
   const program = fileURLToPath(url("scenario.ts"))
   const play = (args: ReadonlyArray<string>, input?: string) => {
     const { status, stderr, stdout } = spawnSync(process.execPath, [program, ...args], { encoding: "utf8", input })
@@ -79,12 +77,13 @@ describe("scenario.ts", () => {
     assert.strictEqual(status, 0)
     const lines = stdout.split("\n")
     assert.strictEqual(lines.pop(), "")
-    assert.deepStrictEqual(lines.map((line) => (JSON.parse(line) as Trace).scenario), order)
-    assert.deepStrictEqual(diffTraces(read("traces/loop-text-reply.json") as Comparable, JSON.parse(lines[0]!) as Trace), [])
+    const traces: ReadonlyArray<Trace> = lines.map((line) => JSON.parse(line))
+    assert.deepStrictEqual(traces.map((trace) => trace.scenario), order)
+    assert.deepStrictEqual(diffTraces(readTrace("traces", order[0]!), traces[0]!), [])
   })
 
   it("reads JSON lines from standard input and from a file", () => {
-    const line = JSON.stringify(read("scenarios/loop-text-reply.json"))
+    const line = JSON.stringify(scenario)
     const text = `${line}\n\n${line}\n`
     const piped = play(["-"], text)
     assert.strictEqual(piped.status, 0)
@@ -93,7 +92,7 @@ describe("scenario.ts", () => {
   })
 
   it("refuses malformed JSON, naming file and line", () => {
-    const line = JSON.stringify(read("scenarios/loop-text-reply.json"))
+    const line = JSON.stringify(scenario)
     refuses(play(["-"], `${line}\n{"format": 1,\n`), "standard input, line 2", "not valid JSON")
     withFile("{\n  \"format\": 1,\n", (path) => refuses(play([path]), path, "not valid JSON"))
     withFile("", (path) => refuses(play([path]), path, "not valid JSON"))
@@ -102,7 +101,7 @@ describe("scenario.ts", () => {
   it("refuses what is not a scenario", () => {
     refuses(play(["-"], "{\"format\": 1}\n"), "line 1", "not a valid scenario", "missing name")
     refuses(play(["-"], "null\n"), "not a valid scenario")
-    const unknown = { ...(read("scenarios/loop-text-reply.json") as object), timeline: [{ at: 1, do: "dance" }] }
+    const unknown = { ...scenario, timeline: [{ at: 1, do: "dance" }] }
     withFile(JSON.stringify(unknown), (path) => refuses(play([path]), path, "timeline[0]"))
   })
 
@@ -113,8 +112,11 @@ describe("scenario.ts", () => {
   })
 
   it("refuses a scenario that names a tool it does not have", () => {
-    const scenario = read("scenarios/loop-text-reply.json") as Scenario
     const messages = [{ role: "system", toolsAdded: ["missing"] }]
-    refuses(play(["-"], JSON.stringify({ ...scenario, agent: { ...scenario.agent, messages } })), "cannot be played", "missing")
+    refuses(
+      play(["-"], JSON.stringify({ ...scenario, agent: { ...scenario.agent, messages } })),
+      "cannot be played",
+      "missing"
+    )
   })
 })

@@ -11,8 +11,7 @@ import { diffTraces } from "./compare.mjs"
 import { generate, type Profile } from "./generate.mjs"
 import { violations } from "./invariants.ts"
 import { playScenario } from "./player.ts"
-import type { Trace } from "./player-pi.mjs"
-import type { Scenario } from "./types.ts"
+import type { Trace } from "./trace.ts"
 
 interface Options {
   readonly from: number
@@ -52,10 +51,9 @@ type Verdict =
 const unexplained = (problems: ReadonlyArray<string>): Verdict => ({ _tag: "Unexplained", problems })
 
 const judge = async (seed: number, profile: Profile): Promise<Verdict> => {
-  const generated = await generate(seed, profile)
-  const scenario = generated.scenario as unknown as Scenario
+  const { scenario, trace } = await generate(seed, profile)
   // As JSON, as the traces of this library: what is undefined is absent.
-  const pi = JSON.parse(JSON.stringify(generated.trace)) as Trace
+  const pi: Trace = JSON.parse(JSON.stringify(trace))
   let ours: Trace
   try {
     ours = await playScenario(scenario)

@@ -1,4 +1,5 @@
-import type { ScenarioFile, Trace } from "./player-pi.mjs"
+import type { Trace } from "./trace.ts"
+import type { Scenario } from "./types.ts"
 
 /** `full` draws everything; `safe` only what section 5 of docs/SPEC.md leaves as it is in pi. */
 export type Profile = "safe" | "full"
@@ -7,4 +8,4 @@ export type Profile = "safe" | "full"
 export function generate(
   seed: number,
   profile?: Profile
-): Promise<{ readonly scenario: ScenarioFile; readonly trace: Trace; readonly attempt: number }>
+): Promise<{ readonly scenario: Scenario; readonly trace: Trace; readonly attempt: number }>

@@ -1,57 +1,9 @@
 /** The invariants I1 to I4 of docs/SPEC.md, section 7, as checks of a trace of this library. */
 import { findAnomalies } from "./anomalies.mjs"
-import type { ActionEntry, Trace } from "./player-pi.mjs"
-import type { InnerAction, Message, Scenario } from "./types.ts"
+import { allActions, messageEvents, openCallIds, runsOf } from "./runs.ts"
+import type { Trace, TraceAction, TraceMessage } from "./trace.ts"
+import type { Content, InnerAction, Message, Rule, Scenario } from "./types.ts"
 import { contentIn } from "./values.mjs"
-
-/** A message of a trace. */
-export interface TraceMessage {
-  readonly role: string
-  readonly content?: string | ReadonlyArray<{ readonly call?: string; readonly text?: string; readonly thinking?: string }>
-  readonly stopReason?: string
-  readonly errorMessage?: string
-  readonly thinkingLevel?: string
-  readonly call?: string
-}
-
-export interface TraceEvent {
-  readonly t: number
-  readonly type: string
-  readonly message: TraceMessage
-  readonly messages: ReadonlyArray<TraceMessage>
-  readonly call?: string
-}
-
-export const eventsOf = (trace: Trace) => trace.events as unknown as ReadonlyArray<TraceEvent>
-
-/** Ids of the calls of a message; none when it ended in `error` or `aborted`. */
-export const callIds = (message: TraceMessage): Array<string> =>
-  message.role === "assistant" && message.stopReason !== "error" && message.stopReason !== "aborted" &&
-    Array.isArray(message.content)
-    ? message.content.flatMap((block) => (block.call === undefined ? [] : [block.call]))
-    : []
-
-/** A run of a trace; `end` is infinite when it did not end. */
-export interface Run {
-  readonly start: number
-  readonly end: number
-  readonly events: ReadonlyArray<TraceEvent>
-}
-
-export const runsOf = (trace: Trace): ReadonlyArray<Run> => {
-  const runs: Array<Array<TraceEvent>> = []
-  for (const event of eventsOf(trace)) {
-    if (event.type === "agent_start" || runs.length === 0) runs.push([])
-    runs.at(-1)!.push(event)
-  }
-  return runs.map((events) => ({
-    start: events[0]!.t,
-    end: events.find((event) => event.type === "agent_end")?.t ?? Infinity,
-    events
-  }))
-}
-
-export const allActions = (trace: Trace): ReadonlyArray<ActionEntry> => [...trace.actions, ...(trace.inner ?? [])]
 
 /** How calls and results of a list do not pair up as in I1. `open` calls may be left at the end. */
 const pairing = (messages: ReadonlyArray<TraceMessage>, mayEndOpen: boolean): Array<string> => {
@@ -65,23 +17,31 @@ const pairing = (messages: ReadonlyArray<TraceMessage>, mayEndOpen: boolean): Ar
     }
     if (message.role === "toolResult") problems.push(`a result of ${message.call}, which was not called or is answered`)
     for (const id of open) problems.push(`no result of ${id} before the next message`)
-    open = callIds(message)
+    open = openCallIds(message)
   }
   if (!mayEndOpen) { for (const id of open) problems.push(`no result of ${id}`) }
   return problems
 }
 
-const isLowLevel = (scenario: Scenario): boolean => scenario.timeline.some((action) => action.do.startsWith("loop"))
+const isLoop = ({ do: action }: { readonly do: string }): boolean => action.startsWith("loop")
+
+/** Whether a loop of its own and another run went on at the same time: the trace mixes their events. */
+const isMixed = (trace: Trace): boolean => {
+  const runs = allActions(trace).filter((action) => isLoop(action) || action.do === "prompt" || action.do === "continue")
+  return runs.some((loop, index) =>
+    isLoop(loop) && runs.some((other, place) =>
+      place !== index && other.at <= (loop.t ?? Infinity) && (other.t ?? Infinity) >= loop.at
+    )
+  )
+}
 
 /** I1: every call is answered once, in order, before anything else; requests hold whole pairs only. */
 const everyCallAnswered = (trace: Trace): Array<string> => [
   ...runsOf(trace).flatMap((run) =>
-    pairing(run.events.filter((e) => e.type === "message_end").map((e) => e.message), run.end === Infinity)
+    pairing(messageEvents(run.events, "message_end").map(({ message }) => message), run.end === Infinity)
       .map((problem) => `run at ${run.start}: ${problem}`)
   ),
-  ...trace.requests.flatMap((request) =>
-    pairing(request["messages"] as ReadonlyArray<TraceMessage>, false).map((p) => `request ${request.n}: ${p}`)
-  )
+  ...trace.requests.flatMap((request) => pairing(request.messages, false).map((p) => `request ${request.n}: ${p}`))
 ]
 
 /** I2: no request after the abort. */
@@ -112,18 +72,26 @@ const balanced = (trace: Trace): Array<string> => {
     .map((anomaly) => JSON.stringify(anomaly))
 }
 
-const signature = (message: unknown): string => {
-  const { call, content, role } = message as TraceMessage
-  return JSON.stringify([role, content ?? "", call ?? null])
+/** A message as far as inputs are told apart. */
+interface Look {
+  readonly role: string
+  readonly content?: unknown
+  readonly call?: string
 }
 
-/** A message of a scenario as traces show it, as far as inputs are told apart. */
+const signature = ({ call, content, role }: Look): string => JSON.stringify([role, content ?? "", call ?? null])
+
+/** Content as traces show it: a single text block is its text. */
+const shownContent = (content: Content | undefined): unknown => {
+  const blocks = contentIn(content)
+  return blocks.length === 1 && blocks[0]!.type === "text" ? blocks[0]!.text : content
+}
+
+/** A message of a scenario as traces show it. */
 const shown = (message: Message): string => {
-  const { call, content, role } = typeof message === "string" ? { role: "user", content: message, call: null } : message
-  if (role !== "user" && role !== "assistant" && role !== "toolResult") return signature({ role, content, call })
-  const blocks = contentIn(content) as ReadonlyArray<{ readonly text?: string }>
-  const text = blocks.length === 1 ? blocks[0]!.text : undefined
-  return signature({ role, content: text ?? content, call })
+  if (typeof message === "string") return signature({ role: "user", content: message })
+  const isShortened = message.role === "user" || message.role === "assistant" || message.role === "toolResult"
+  return signature(isShortened ? { ...message, content: shownContent(message.content) } : message)
 }
 
 interface Input {
@@ -136,13 +104,17 @@ const innerActions = (scenario: Scenario): ReadonlyMap<string, ReadonlyArray<Inn
   const add = (source: string, actions: ReadonlyArray<InnerAction> | undefined) => {
     if (actions) lists.set(source, [...(lists.get(source) ?? []), ...actions])
   }
-  for (const [hook, rules] of Object.entries(scenario.hooks ?? {})) for (const rule of rules) add(hook, rule.do)
+  const hooks: ReadonlyArray<[string, ReadonlyArray<Rule>]> = Object.entries(scenario.hooks ?? {})
+  for (const [hook, rules] of hooks) for (const rule of rules) add(hook, rule.do)
   for (const { name, rules } of scenario.listeners ?? []) for (const rule of rules) add(`listener:${name}`, rule.do)
   for (const tool of scenario.tools ?? []) {
     for (const behaviour of [tool, ...(tool.cases ?? [])]) add("tool", behaviour.do)
   }
   return lists
 }
+
+const inputsOf = (input: Message | ReadonlyArray<Message>): ReadonlyArray<Message> =>
+  typeof input === "string" || "role" in input ? [input] : input
 
 /** The inputs a scenario gave and the agent accepted, by what they look like; `undefined` when that cannot be told. */
 const acceptedInputs = (scenario: Scenario, trace: Trace): Map<string, Array<Input>> | undefined => {
@@ -151,12 +123,12 @@ const acceptedInputs = (scenario: Scenario, trace: Trace): Map<string, Array<Inp
     const key = shown(message)
     inputs.set(key, [...(inputs.get(key) ?? []), { at, queue }])
   }
-  const accept = (action: InnerAction, entry: ActionEntry) => {
+  const accept = (action: InnerAction, entry: TraceAction) => {
     if (entry.outcome === "rejected") return
     if (action.do === "steer" || action.do === "followUp") {
       add(action.message, entry.at, action.do === "steer" ? "steering" : "followUp")
     } else if (action.do === "prompt" && action.images === undefined) {
-      for (const message of Array.isArray(action.input) ? action.input : [action.input]) add(message, entry.at, undefined)
+      for (const message of inputsOf(action.input)) add(message, entry.at, undefined)
     }
   }
   scenario.timeline.forEach((action, index) => accept(action, trace.actions[index]!))
@@ -181,24 +153,27 @@ const clears: { readonly [action: string]: ReadonlyArray<Input["queue"]> } = {
 
 /** I4: every accepted input is in the transcript or still queued, never both, never neither. */
 const nothingLost = (scenario: Scenario, trace: Trace): Array<string> => {
-  if (isLowLevel(scenario)) return []
+  if (scenario.timeline.some(isLoop)) return []
   const inputs = acceptedInputs(scenario, trace)
   if (inputs === undefined) return []
   const problems: Array<string> = []
-  const delivered = eventsOf(trace).filter((event) => event.type === "message_end").map((event) => event.message)
-  const { followUp, steering } = trace.final as { readonly [queue: string]: ReadonlyArray<TraceMessage> }
-  const seen = [...delivered, ...(steering ?? []), ...(followUp ?? [])].map(signature)
+  const delivered = messageEvents(trace.events, "message_end").map(({ message }) => message)
+  const seen = [...delivered, ...trace.final.steering, ...trace.final.followUp].map(signature)
   // What hooks append and continued transcripts answer is no input.
   const prepared = new Set((scenario.hooks?.prepareNextTurn ?? []).flatMap((rule) => rule.messages ?? []).map(shown))
   for (const [key, given] of inputs) {
     if (prepared.has(key)) continue
     const count = seen.filter((other) => other === key).length
     const mayBeCleared = given.filter((input) =>
-      allActions(trace).some((a) => a.outcome === "ok" && a.at >= input.at && clears[a.do]?.includes(input.queue))
+      allActions(trace).some((a) =>
+        a.outcome === "ok" && a.at >= input.at && clears[a.do]?.includes(input.queue)
+      )
     ).length
     if (count > given.length) problems.push(`${key} was given ${given.length} times and is there ${count} times`)
     else if (count < given.length - mayBeCleared) {
-      problems.push(`${key} was given ${given.length} times and is there ${count} times (${mayBeCleared} may be cleared)`)
+      problems.push(
+        `${key} was given ${given.length} times and is there ${count} times (${mayBeCleared} may be cleared)`
+      )
     }
   }
   return problems
@@ -206,6 +181,7 @@ const nothingLost = (scenario: Scenario, trace: Trace): Array<string> => {
 
 /** Violations of I1 to I4, as text that begins with the invariant's name. */
 export const violations = (scenario: Scenario, trace: Trace): ReadonlyArray<string> => {
+  if (isMixed(trace)) return []
   const named = (name: string, problems: ReadonlyArray<string>) => problems.map((problem) => `${name}: ${problem}`)
   return [
     ...named("I1", everyCallAnswered(trace)),

@@ -1,3 +1,5 @@
+import type { EventBody, TraceMessage, TraceResult } from "./trace.ts"
+
 /** A tool as traces show it: its name, and its description unless that is the default one. */
 export function showTool(tool: { readonly name: string; readonly description?: string }): string
 
@@ -5,14 +7,14 @@ export function showTool(tool: { readonly name: string; readonly description?: s
 export function json(value: unknown): unknown
 
 /** A message in the form of SCENARIO.md, section 3. */
-export function normMessage(message: unknown): unknown
-export function normMessages(messages: ReadonlyArray<unknown>): Array<unknown>
+export function normMessage(message: unknown): TraceMessage
+export function normMessages(messages: ReadonlyArray<unknown>): Array<TraceMessage>
 
 /** A tool result in the form of SCENARIO.md, section 9. */
-export function normResult(result: unknown): unknown
+export function normResult(result: unknown): TraceResult | null
 
 /** An event in the form of SCENARIO.md, section 9, without its time. */
-export function normEvent(event: { readonly type: string }): { readonly type: string; readonly [field: string]: unknown }
+export function normEvent(event: { readonly type: string }): EventBody
 
 /** One letter for each role a model knows. */
 export const ROLE_LETTER: { readonly [role: string]: string | undefined }

@@ -19,6 +19,7 @@ import {
   blockIn,
   compact,
   contentIn,
+  convertMessages,
   DEFAULT_SCHEMA,
   describeTool,
   eventGroups,
@@ -407,12 +408,7 @@ export async function playScenario(scenario, options = {}) {
         const { n, rule } = numberedRule("convertToLlm")
         log("convertToLlm", { n, context: roles(messages) })
         await applyRule(rule, "convertToLlm")
-        return messages.flatMap((m) => {
-          const to = rule?.roles?.[m.role] ?? (ROLE_LETTER[m.role] ? "keep" : "drop")
-          if (to === "keep") return [m]
-          if (to === "drop") return []
-          return [{ role: "user", content: contentIn(m.content), timestamp: m.timestamp }]
-        })
+        return convertMessages(messages, rule?.roles)
       }),
     getApiKey: hooks.getApiKey &&
       (async () => {

@@ -4,13 +4,13 @@ import * as Agent from "../../src/Agent.ts"
 import { direct, errorText, type Root, stateOf } from "./actions.ts"
 import { makeVirtualTime } from "./clock.ts"
 import { normMessages } from "./normalize.mjs"
-import type { Trace } from "./player-pi.mjs"
 import { scriptedHooks } from "./scriptedHooks.ts"
 import { scriptedModel } from "./scriptedModel.ts"
 import { fillRegistry } from "./scriptedTools.ts"
-import { type Entry, type Outcome, Stage, wait } from "./stage.ts"
+import { type Outcome, Stage, wait } from "./stage.ts"
+import type { FinalState, Trace } from "./trace.ts"
 import type { Scenario } from "./types.ts"
-import { compact, modelIn } from "./values.mjs"
+import { modelIn } from "./values.mjs"
 
 const maxWakeUps = 20_000
 
@@ -29,7 +29,7 @@ const makeAgent = (stage: Stage) => {
 }
 
 /** Every action fails with the text of the error that kept the agent from being made. */
-const refuse = (stage: Stage, error: string): Entry => {
+const refuse = (stage: Stage, error: string): FinalState => {
   for (const action of stage.scenario.timeline) {
     stage.recording.actions.push({ at: action.at, do: action.do, outcome: "rejected", t: action.at, error })
   }
@@ -67,19 +67,17 @@ const finalState = Effect.fnUntraced(function*(agent: AnyAgent) {
   }
 })
 
-const traceOf = ({ recording, scenario }: Stage, final: Entry): Trace => {
-  const { actions, events, executions, hooks, inner, listeners, requests } = recording
-  const trace = {
+const traceOf = ({ recording, scenario }: Stage, final: FinalState): Trace => {
+  const { inner, listeners, ...lists } = recording
+  // As JSON: what is still at work must not change the trace, and what is undefined is absent.
+  return JSON.parse(JSON.stringify({
     scenario: scenario.name,
-    ...{ events, requests, executions, hooks },
+    ...lists,
     ...(listeners.length > 0 && { listeners }),
-    actions,
     ...(inner.length > 0 && { inner }),
     final,
     anomalies: []
-  }
-  // As JSON: what is still at work must not change the trace, and what is undefined is absent.
-  return JSON.parse(JSON.stringify(trace)) as Trace
+  }))
 }
 
 export const playScenario = async (scenario: Scenario): Promise<Trace> => {
@@ -103,7 +101,7 @@ export const playScenario = async (scenario: Scenario): Promise<Trace> => {
       if (wakeUps > maxWakeUps) throw new Error(`more than ${maxWakeUps} instants at which something happens`)
       await time.advanceTo(due)
     }
-    return traceOf(stage, compact(await Effect.runPromiseWith(root)(finalState(made.value))))
+    return traceOf(stage, await Effect.runPromiseWith(root)(finalState(made.value)))
   } finally {
     // Not awaited: what ignores its interruption would sleep for good in a time that stands still.
     Effect.runForkWith(time.context)(Scope.close(scope, Exit.void))

@@ -4,27 +4,16 @@
 //
 //   node test/conformance/record-divergence.ts NAME CLASS "reason"
 //   node test/conformance/record-divergence.ts --again [NAME...]     our traces anew, entries as they are
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, writeFileSync } from "node:fs"
 import { classes } from "./classes.ts"
 import { diffTraces } from "./compare.mjs"
+import { type Divergence, readDivergences, readScenario, readTrace, url } from "./files.ts"
+import { formatTrace } from "./player-pi.mjs"
 import { playScenario } from "./player.ts"
-import { formatTrace, type Trace } from "./player-pi.mjs"
-import type { Scenario } from "./types.ts"
-
-/** An entry of divergences.json. */
-export interface Divergence {
-  readonly scenario: string
-  readonly class: string
-  readonly reason: string
-}
-
-const url = (path: string): URL => new URL(path, import.meta.url)
-const json = (path: string): unknown => JSON.parse(readFileSync(url(path), "utf8"))
-const file = "divergences.json"
 
 const record = async (name: string): Promise<void> => {
-  const trace = await playScenario(json(`scenarios/${name}.json`) as Scenario)
-  if (diffTraces(json(`traces/${name}.json`) as Trace, trace).length === 0) {
+  const trace = await playScenario(readScenario(name))
+  if (diffTraces(readTrace("traces", name), trace).length === 0) {
     throw new Error(`${name} is played like pi: there is nothing to record`)
   }
   mkdirSync(url("expected/"), { recursive: true })
@@ -32,20 +21,22 @@ const record = async (name: string): Promise<void> => {
 }
 
 const main = async (args: ReadonlyArray<string>): Promise<void> => {
-  const entries = json(file) as ReadonlyArray<Divergence>
+  const entries = readDivergences()
   if (args[0] === "--again") {
     const names = args.length > 1 ? args.slice(1) : entries.map((entry) => entry.scenario)
     for (const name of names) await record(name)
     return
   }
   const [name, kind, reason] = args
-  if (name === undefined || kind === undefined || !reason) throw new Error("usage: record-divergence.ts NAME CLASS \"reason\"")
-  if (!classes.includes(kind as never)) throw new Error(`unknown class ${kind}; there are ${classes.join(", ")}`)
+  if (name === undefined || kind === undefined || !reason) {
+    throw new Error("usage: record-divergence.ts NAME CLASS \"reason\"")
+  }
+  if (!classes.some((name) => name === kind)) throw new Error(`unknown class ${kind}; there are ${classes.join(", ")}`)
   await record(name)
   const entry: Divergence = { scenario: name, class: kind, reason }
   const others = entries.filter((other) => other.scenario !== name)
   const sorted = [...others, entry].toSorted((a, b) => a.scenario.localeCompare(b.scenario))
-  writeFileSync(url(file), `${JSON.stringify(sorted, undefined, 2)}\n`)
+  writeFileSync(url("divergences.json"), `${JSON.stringify(sorted, undefined, 2)}\n`)
 }
 
 try {

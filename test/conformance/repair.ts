@@ -3,19 +3,18 @@
  * failed messages, assistant messages with nothing in them, and calls and results without their counterpart.
  */
 import type { Class } from "./classes.ts"
-import { callIds, type TraceMessage } from "./invariants.ts"
-import type { Trace } from "./player-pi.mjs"
+import { blocksOf, openCallIds } from "./runs.ts"
+import type { Trace, TraceMessage } from "./trace.ts"
+import type { Block } from "./types.ts"
 
-type Block = Exclude<NonNullable<TraceMessage["content"]>, string>[number]
-
-const blocksOf = ({ content }: TraceMessage): ReadonlyArray<Block> =>
-  typeof content === "string" ? [{ text: content }] : content ?? []
-
-const isEmpty = (block: Block): boolean => block.text === "" || block.thinking === ""
+const isEmpty = (block: Block): boolean =>
+  "text" in block ? block.text === "" : "thinking" in block && block.thinking === ""
 
 /** Content as traces show it: a single text block is its text. */
-const shown = (blocks: ReadonlyArray<Block>): NonNullable<TraceMessage["content"]> =>
-  blocks.length === 1 && blocks[0]!.text !== undefined ? blocks[0]!.text : blocks
+const shown = (blocks: ReadonlyArray<Block>): string | ReadonlyArray<Block> => {
+  const [first] = blocks
+  return blocks.length === 1 && "text" in first! ? first.text : blocks
+}
 
 /** An assistant message with the results right behind it, as they are sent. */
 const repairGroup = (
@@ -23,12 +22,12 @@ const repairGroup = (
   results: ReadonlyArray<TraceMessage>,
   classes: Set<Class>
 ): ReadonlyArray<TraceMessage> => {
-  const calls = callIds(message)
+  const calls = openCallIds(message)
   const answers = new Set(results.map((result) => result.call))
   const answered = new Set(calls.filter((id) => answers.has(id)))
   const kept = results.filter((result) => answered.has(result.call!))
   const before = blocksOf(message)
-  const blocks = before.filter((block) => block.call === undefined || answered.has(block.call))
+  const blocks = before.filter((block) => !("call" in block) || answered.has(block.call))
   if (kept.length < results.length || answered.size < calls.length) classes.add("split-pair")
   if (calls.length === 0 && blocks.length < before.length) classes.add("aborted-call-kept")
   if (blocks.every(isEmpty)) {
@@ -57,9 +56,6 @@ const repair = (messages: ReadonlyArray<TraceMessage>, classes: Set<Class>): Rea
 /** The trace with its requests as this library would have sent them, and the classes that were needed for that. */
 export const withRepairedRequests = (trace: Trace): { readonly trace: Trace; readonly classes: ReadonlySet<Class> } => {
   const classes = new Set<Class>()
-  const requests = trace.requests.map((request) => ({
-    ...request,
-    messages: repair(request["messages"] as ReadonlyArray<TraceMessage>, classes)
-  }))
+  const requests = trace.requests.map((request) => ({ ...request, messages: repair(request.messages, classes) }))
   return { trace: { ...trace, requests }, classes }
 }

@@ -55,15 +55,15 @@ interface Playable {
 }
 
 const playable = ({ place, text }: Source): Playable => {
-  let scenario: unknown
+  let scenario: Scenario
   try {
     scenario = JSON.parse(text)
   } catch (error) {
-    throw new Unusable(`${place}: not valid JSON: ${messageOf(error)}`)
+    throw new Unusable(`${place}: not valid JSON: ${messageOf(error)}`, { cause: error })
   }
   const problems = validate(scenario)
   if (problems.length > 0) throw new Unusable(`${place}: not a valid scenario: ${problems.join("; ")}`)
-  return { place, scenario: scenario as Scenario }
+  return { place, scenario }
 }
 
 const main = async (files: ReadonlyArray<string>): Promise<void> => {

@@ -2,11 +2,11 @@
 import { Effect, Layer } from "effect"
 import * as ConvertToLlm from "../../src/ConvertToLlm.ts"
 import * as Hooks from "../../src/Hooks.ts"
-import type { AgentMessage, Message, UserMessage } from "../../src/Messages.ts"
-import { json, normResult, ROLE_LETTER, roles } from "./normalize.mjs"
+import type { AgentMessage } from "../../src/Messages.ts"
+import { json, normResult, roles } from "./normalize.mjs"
 import type { Stage } from "./stage.ts"
-import type { Content as ScenarioContent, ContextSpec, HookRules, Rule, UpdateRule } from "./types.ts"
-import { compact, contentIn, keepLast, matchesCall, modelIn } from "./values.mjs"
+import type { ContextSpec, HookRules, Rule, UpdateRule } from "./types.ts"
+import { compact, contentIn, convertMessages, keepLast, matchesCall, modelIn } from "./values.mjs"
 
 /** The first rule that fits the call of a hook and is not used up. */
 const numbered = <R extends Rule & { readonly n?: number; readonly stopReason?: string }>(
@@ -23,7 +23,7 @@ const numbered = <R extends Rule & { readonly n?: number; readonly stopReason?: 
   return { n, rule }
 }
 
-const contextIn = (stage: Stage, spec: ContextSpec, messages: ReadonlyArray<AgentMessage>): Hooks.ContextUpdate<any> =>
+const contextIn = (stage: Stage, spec: ContextSpec, messages: ReadonlyArray<AgentMessage>): Hooks.ContextUpdate =>
   compact({
     messages: spec.messages === "live"
       ? messages
@@ -49,8 +49,15 @@ const turnFields = (turn: Hooks.FinishedTurn) => ({
   newMessages: roles(turn.newMessages)
 })
 
-const toolHooks = (stage: Stage, rules: HookRules): Array<Hooks.Hook<any>> => {
-  const hooks: Array<Hooks.Hook<any>> = []
+type Patch = NonNullable<NonNullable<HookRules["afterToolCall"]>[number]["patch"]>
+
+const patchIn = ({ content, ...rest }: Patch): Hooks.ToolResultPatch => ({
+  ...structuredClone(rest),
+  ...(content !== undefined && { content: contentIn(content) })
+})
+
+const toolHooks = (stage: Stage, rules: HookRules): Array<Hooks.Hook> => {
+  const hooks: Array<Hooks.Hook> = []
   const { afterToolCall, beforeToolCall } = rules
   if (beforeToolCall !== undefined) {
     hooks.push(Hooks.beforeToolCall(Effect.fnUntraced(function*({ args, context, toolCall }) {
@@ -61,7 +68,7 @@ const toolHooks = (stage: Stage, rules: HookRules): Array<Hooks.Hook<any>> => {
       if (rule?.block) return Hooks.block(rule.reason, compact({ terminate: rule.terminate }))
       return rule?.setArgs === undefined
         ? undefined
-        : Hooks.allowWith({ ...(args as object), ...structuredClone(rule.setArgs) })
+        : Hooks.allowWith(Object.assign({}, args, structuredClone(rule.setArgs)))
     })))
   }
   if (afterToolCall !== undefined) {
@@ -71,16 +78,14 @@ const toolHooks = (stage: Stage, rules: HookRules): Array<Hooks.Hook<any>> => {
       const rule = afterToolCall.find((rule) => stage.unspent(rule) && matchesCall(rule.match ?? {}, facts))
       yield* stage.apply(rule, "afterToolCall")
       if (rule?.patch === undefined) return undefined
-      const { content, ...rest } = rule.patch
-      const patch: object = { ...structuredClone(rest), ...(content !== undefined && { content: contentIn(content) }) }
-      return patch as Hooks.ToolResultPatch
+      return patchIn(rule.patch)
     })))
   }
   return hooks
 }
 
-const turnHooks = (stage: Stage, rules: HookRules): Array<Hooks.Hook<any>> => {
-  const hooks: Array<Hooks.Hook<any>> = []
+const turnHooks = (stage: Stage, rules: HookRules): Array<Hooks.Hook> => {
+  const hooks: Array<Hooks.Hook> = []
   const { finishTurn, prepareNextTurn, prepareRequest } = rules
   if (finishTurn !== undefined) {
     hooks.push(Hooks.finishTurn(Effect.fnUntraced(function*(turn) {
@@ -110,8 +115,8 @@ const turnHooks = (stage: Stage, rules: HookRules): Array<Hooks.Hook<any>> => {
   return hooks
 }
 
-const requestHooks = (stage: Stage, rules: HookRules): Array<Hooks.Hook<any>> => {
-  const hooks: Array<Hooks.Hook<any>> = []
+const requestHooks = (stage: Stage, rules: HookRules): Array<Hooks.Hook> => {
+  const hooks: Array<Hooks.Hook> = []
   const { getApiKey, transformContext } = rules
   if (transformContext !== undefined) {
     hooks.push(Hooks.transformContext(Effect.fnUntraced(function*(messages) {
@@ -138,15 +143,7 @@ const conversion = (stage: Stage, rules: NonNullable<HookRules["convertToLlm"]>)
     const { n, rule } = numbered(stage, "convertToLlm", rules)
     stage.log("convertToLlm", { n, context: roles(messages) })
     yield* stage.apply(rule, "convertToLlm")
-    return messages.flatMap((message): Array<Message> => {
-      const to = rule?.roles?.[message.role] ?? (ROLE_LETTER[message.role] ? "keep" : "drop")
-      if (to === "drop") return []
-      // A rule may keep a role that no model knows.
-      if (to === "keep") return [message as Message]
-      // A custom message of a scenario keeps its content as it is written there.
-      const { content, timestamp } = message as unknown as { readonly content: ScenarioContent; readonly timestamp: number }
-      return [{ role: "user", content: contentIn(content) as UserMessage["content"], timestamp } as UserMessage]
-    })
+    return convertMessages(messages, rule?.roles)
   }))
 
 /** The hooks and the conversion of a scenario; a hook that is absent is not installed. */
@@ -155,6 +152,6 @@ export const scriptedHooks = (stage: Stage): Layer.Layer<never> => {
   const hooks = [...toolHooks(stage, rules), ...turnHooks(stage, rules), ...requestHooks(stage, rules)]
   const installed: Layer.Layer<never> = hooks.length === 0
     ? Layer.empty
-    : Hooks.layer(...(hooks as Array<Hooks.Hook<never>>))
+    : Hooks.layer(...hooks)
   return rules.convertToLlm === undefined ? installed : Layer.merge(installed, conversion(stage, rules.convertToLlm))
 }

@@ -1,5 +1,5 @@
 /** The scripted model of SCENARIO.md, section 5, as a `StreamFn`: a hot source, read through an unbounded queue. */
-import { Array as Arr, Cause, Effect, Exit, type Layer, Queue, Redacted, type Scope, Stream } from "effect"
+import { Cause, Effect, Exit, type Layer, Queue, Redacted, type Scope, Stream } from "effect"
 import { ModelError } from "../../src/Errors.ts"
 import * as StreamFn from "../../src/StreamFn.ts"
 import { normMessages, showTool } from "./normalize.mjs"
@@ -19,15 +19,12 @@ class Progress {
   over = false
 }
 
-type Content = NonNullable<StreamFn.StreamEnd["content"]>
-
-const endOf = (step: StreamStep, type: "done" | "error"): StreamFn.StreamEnd =>
-  compact({
-    type,
-    stopReason: step.stopReason ?? (type === "done" ? "stop" : "error"),
-    content: step.content === undefined ? undefined : contentIn(step.content) as Content,
-    errorMessage: step.errorMessage
-  }) as StreamFn.StreamEnd
+const endOf = ({ content, errorMessage, stopReason }: StreamStep, type: "done" | "error"): StreamFn.StreamEnd => ({
+  type,
+  stopReason: stopReason ?? (type === "done" ? "stop" : "error"),
+  ...(content !== undefined && { content: contentIn(content) }),
+  ...(errorMessage !== undefined && { errorMessage })
+})
 
 const emit = (queue: Source, progress: Progress, step: StreamStep): void => {
   const contentIndex = step.type.endsWith("_start") ? progress.blocks++ : step.index ?? progress.blocks - 1
@@ -75,16 +72,19 @@ const emit = (queue: Source, progress: Progress, step: StreamStep): void => {
 const produce = (queue: Source, progress: Progress, response: Response): Effect.Effect<void, never, Scope.Scope> => {
   const groups = eventGroups(response.events)
   const now = groups[0]?.due === 0 ? groups.shift() : undefined
-  const run = (events: ReadonlyArray<StreamStep>) => Effect.sync(() => {
-    for (const step of events) emit(queue, progress, step)
-  })
+  const run = (events: ReadonlyArray<StreamStep>) =>
+    Effect.sync(() => {
+      for (const step of events) emit(queue, progress, step)
+    })
   let at = 0
   const later = Effect.forEach(groups, ({ due, events }) => {
     const delay = due - at
     at = due
     return Effect.andThen(wait(delay), run(events))
   }, { discard: true })
-  return Effect.andThen(run(now?.events ?? []), Effect.forkScoped(later, { startImmediately: true })).pipe(Effect.asVoid)
+  return Effect.andThen(run(now?.events ?? []), Effect.forkScoped(later, { startImmediately: true })).pipe(
+    Effect.asVoid
+  )
 }
 
 const play = (response: Response): Stream.Stream<StreamFn.StreamEvent, ModelError> => {
@@ -117,7 +117,7 @@ export const scriptedModel = (stage: Stage): Layer.Layer<StreamFn.StreamFn> => {
       thinkingLevel: request.thinkingLevel,
       apiKey: request.apiKey && Redacted.value(request.apiKey),
       sessionId: request.sessionId,
-      tools: Arr.map(request.tools, showTool),
+      tools: request.tools.map(showTool),
       messages: normMessages(request.messages)
     }))
     const response = stage.scenario.model[responses++]

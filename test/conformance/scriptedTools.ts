@@ -2,7 +2,8 @@
 import { Effect, type Fiber } from "effect"
 import * as Tools from "../../src/Tools.ts"
 import { json, normResult } from "./normalize.mjs"
-import { type Entry, type Stage, wait } from "./stage.ts"
+import { type Draft, ScriptedFailure, type Stage, wait } from "./stage.ts"
+import type { TraceExecution } from "./trace.ts"
 import type { Behaviour, ToolDefinition } from "./types.ts"
 import { behaviourOf, compact, declarationIn, prepareArguments, resultIn } from "./values.mjs"
 
@@ -45,7 +46,7 @@ const execution = (
   stage: Stage,
   behaviour: Behaviour,
   call: Tools.CallContext,
-  settle: (how: string) => void
+  settle: (how: TraceExecution["how"] & string) => void
 ): Output =>
   Effect.uninterruptibleMask(Effect.fnUntraced(function*(restore) {
     yield* stage.inner(behaviour.do, `tool:${call.toolCall.id}`)
@@ -58,7 +59,7 @@ const execution = (
     const settled = Effect.suspend((): Output => {
       if (behaviour.throws !== undefined) {
         settle("threw")
-        return Effect.fail(behaviour.throwsRaw ? behaviour.throws : new Error(behaviour.throws))
+        return Effect.fail(behaviour.throwsRaw ? behaviour.throws : new ScriptedFailure({ message: behaviour.throws }))
       }
       settle("returned")
       return Effect.succeed(resultIn(behaviour))
@@ -67,7 +68,9 @@ const execution = (
     const work: Output = calls === undefined
       ? settled
       : Effect.tap(nested(stage, calls, call), () => Effect.sync(() => settle("returned")))
-    if (mode !== "ignore") return yield* Effect.onInterrupt(restore(Effect.andThen(wait(behaviour.delay), work)), () => stop)
+    if (mode !== "ignore") {
+      return yield* Effect.onInterrupt(restore(Effect.andThen(wait(behaviour.delay), work)), () => stop)
+    }
     yield* wait(behaviour.delay)
     // Only the wait is deaf; the nested calls have rules of their own.
     return yield* calls === undefined ? work : Effect.onInterrupt(restore(work), () => stop)
@@ -82,17 +85,17 @@ export const fillRegistry = (stage: Stage): void => {
       ...compact({ label: definition.label, executionMode: definition.executionMode }),
       description,
       parameters,
-      ...(rule && { prepareArguments: (args) => prepareArguments({ ...rule, inPlace: false }, args as never) }),
+      ...(rule && { prepareArguments: (args) => prepareArguments({ ...rule, inPlace: false }, args) }),
       execute: (args, call) =>
         Effect.suspend(() => {
           const nth = (counts.get(name) ?? 0) + 1
           counts.set(name, nth)
           const behaviour = behaviourOf(definition, call.toolCall.id, nth, args)
-          const record: Entry = { t: stage.now(), call: call.toolCall.id, tool: name, args: json(args) }
+          const record: Draft<TraceExecution> = { t: stage.now(), call: call.toolCall.id, tool: name, args: json(args) }
           stage.recording.executions.push(record)
           return execution(stage, behaviour, call, (how) => {
-            record["end"] = stage.now()
-            record["how"] = how
+            record.end = stage.now()
+            record.how = how
           })
         })
     })

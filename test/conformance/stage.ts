@@ -1,30 +1,32 @@
 /** What the scripted model, tools, hooks and listeners of one scenario share: the time, the trace, and the rules' bookkeeping. */
-import { Effect } from "effect"
+import { Data, Effect } from "effect"
 import type { AgentEvent } from "../../src/Events.ts"
 import type { AgentMessage } from "../../src/Messages.ts"
 import type { Tool } from "../../src/Tools.ts"
 import { normEvent } from "./normalize.mjs"
+import type { TraceAction, TraceEvent, TraceExecution, TraceHook, TraceListener, TraceRequest } from "./trace.ts"
 import type { InnerAction, Message, Rule, Scenario } from "./types.ts"
 import { compact, declarationIn, messageIn } from "./values.mjs"
 
-/** An entry of a trace while it is being written. */
-export type Entry = { [field: string]: unknown }
+/** What a scenario lets a tool, a hook or a listener fail with. */
+export class ScriptedFailure extends Data.TaggedError("ScriptedFailure")<{ readonly message: string }> {}
 
-/** How an action went, so far. */
-export interface Outcome extends Entry {
-  outcome?: "ok" | "resolved" | "rejected" | "pending"
-  t?: number
-  error?: string
-  value?: unknown
+/** An entry of a trace while it is being written. */
+export type Draft<T> = { -readonly [K in keyof T]: T[K] }
+
+/** How an action went, so far; `from` is what performed it inside a run. */
+export type Outcome = Draft<Omit<TraceAction, "outcome">> & {
+  readonly from?: string
+  outcome?: TraceAction["outcome"]
 }
 
-/** The lists of a trace, as far as they are written while it is played. */
+/** The lists of a trace while it is played. */
 export class Recording {
-  readonly events: Array<Entry> = []
-  readonly requests: Array<Entry> = []
-  readonly executions: Array<Entry> = []
-  readonly hooks: Array<Entry> = []
-  readonly listeners: Array<Entry> = []
+  readonly events: Array<TraceEvent> = []
+  readonly requests: Array<TraceRequest> = []
+  readonly executions: Array<Draft<TraceExecution>> = []
+  readonly hooks: Array<TraceHook> = []
+  readonly listeners: Array<Draft<TraceListener>> = []
   readonly actions: Array<Outcome> = []
   readonly inner: Array<Outcome> = []
 }
@@ -69,7 +71,7 @@ export class Stage {
     this.recording.events.push({ t: this.now(), ...normEvent(event) })
   }
 
-  log(hook: string, fields: Entry): void {
+  log(hook: string, fields: { readonly [field: string]: unknown }): void {
     this.recording.hooks.push(compact({ t: this.now(), hook, ...fields }))
   }
 
@@ -85,11 +87,13 @@ export class Stage {
   }
 
   /** The shared part of every rule: its actions, its wait, its failure. */
-  apply(rule: Rule | undefined, source: string): Effect.Effect<void, Error> {
+  apply(rule: Rule | undefined, source: string): Effect.Effect<void, ScriptedFailure> {
     if (rule === undefined) return Effect.void
     return Effect.suspend(() => {
       this.#uses.set(rule, (this.#uses.get(rule) ?? 0) + 1)
-      const failure = rule.throws === undefined ? Effect.void : Effect.fail(new Error(rule.throws))
+      const failure = rule.throws === undefined
+        ? Effect.void
+        : Effect.fail(new ScriptedFailure({ message: rule.throws }))
       return this.inner(rule.do, source).pipe(Effect.andThen(wait(rule.delay)), Effect.andThen(failure))
     })
   }

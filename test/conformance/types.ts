@@ -1,5 +1,5 @@
 /** The scenarios of SCENARIO.md, sections 2 to 8, as types. */
-import type { ThinkingLevel } from "../../src/Messages.ts"
+import type { Json, ThinkingLevel, Usage } from "../../src/Messages.ts"
 
 export type Level = ThinkingLevel
 export type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted" | "deferred"
@@ -144,8 +144,8 @@ export interface HookRules {
       readonly patch?: {
         readonly content?: Content
         readonly details?: unknown
-        readonly structuredContent?: unknown
-        readonly usage?: JsonObject
+        readonly structuredContent?: Json
+        readonly usage?: Usage
         readonly isError?: boolean
         readonly terminate?: boolean
       }

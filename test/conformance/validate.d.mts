@@ -1,2 +1,2 @@
-/** Violations of the format of SCENARIO.md as text; empty when the scenario is well-formed. */
+/** Violations of the format of SCENARIO.md as text; empty when the value is a well-formed `Scenario`. */
 export function validate(scenario: unknown): Array<string>

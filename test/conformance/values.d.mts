@@ -1,12 +1,35 @@
-import type { AgentMessage, ImageContent, TextContent, ThinkingContent, ToolCall, ToolDeclaration, Usage } from "../../src/Messages.ts"
+import type {
+  AgentMessage,
+  ImageContent,
+  Message,
+  TextContent,
+  ThinkingContent,
+  ToolCall,
+  ToolDeclaration,
+  Usage
+} from "../../src/Messages.ts"
 import type { Model } from "../../src/StreamFn.ts"
 import type { ToolResult } from "../../src/Tools.ts"
-import type { Behaviour, Block, Content, Declaration, JsonObject, Message, StreamStep, ToolDefinition, ToolMatch } from "./types.ts"
+import type {
+  Behaviour,
+  Content,
+  Declaration,
+  JsonObject,
+  Message as ScenarioMessage,
+  StreamStep,
+  ToolDefinition,
+  ToolMatch
+} from "./types.ts"
 
 type AnyBlock = TextContent | ThinkingContent | ToolCall | ImageContent
 
+/** The fields that may be undefined are absent instead. */
+type Compact<T> =
+  & { readonly [K in keyof T as undefined extends T[K] ? never : K]: T[K] }
+  & { readonly [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined> }
+
 /** A copy without the fields that are undefined. */
-export function compact<T extends object>(object: T): { readonly [K in keyof T]: Exclude<T[K], undefined> }
+export function compact<T extends object>(object: T): Compact<T>
 
 /** The parameters of a tool that names none. */
 export const DEFAULT_SCHEMA: JsonObject
@@ -23,8 +46,9 @@ export function keepLast(
   spec: { readonly keepLast?: number; readonly keepSystem?: boolean }
 ): ReadonlyArray<AgentMessage>
 
-export function blockIn(block: Block): AnyBlock
-export function contentIn(content: Content | undefined): Array<AnyBlock>
+/** The blocks of a content; they are such that its place allows, as scenarios are written that way. */
+export function contentIn<B extends AnyBlock>(content: Content | undefined): Array<B>
+
 export function usage(): Usage
 export function modelIn(id: string): Model
 
@@ -33,7 +57,7 @@ export function declarationIn(tool: Declaration): ToolDeclaration
 
 /** A message; `declarationOf` finds the declaration of a tool key. */
 export function messageIn(
-  message: Message,
+  message: ScenarioMessage,
   timestamp: number,
   declarationOf: (key: string) => ToolDeclaration
 ): AgentMessage
@@ -42,7 +66,7 @@ export function messageIn(
 export function resultIn(behaviour: Behaviour): ToolResult
 
 /** The arguments as `prepareArguments` of a tool leaves them. */
-export function prepareArguments(rule: NonNullable<ToolDefinition["prepareArguments"]>, args: JsonObject): JsonObject
+export function prepareArguments(rule: NonNullable<ToolDefinition["prepareArguments"]>, args: unknown): JsonObject
 
 /** The case of a tool that fits an execution, over the tool's own behaviour. */
 export function behaviourOf(tool: ToolDefinition, call: string, nth: number, args: unknown): ToolDefinition
@@ -57,3 +81,9 @@ export function matchesCall(
 export function eventGroups(
   events: ReadonlyArray<StreamStep> | undefined
 ): Array<{ readonly due: number; readonly events: Array<StreamStep> }>
+
+/** The conversion of SCENARIO.md, section 6, with the `roles` of a rule. */
+export function convertMessages(
+  messages: ReadonlyArray<AgentMessage>,
+  roles?: { readonly [role: string]: "user" | "drop" | "keep" }
+): Array<Message>

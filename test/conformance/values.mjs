@@ -153,3 +153,14 @@ export const eventGroups = (events) => {
   }
   return groups
 }
+
+const KNOWN_ROLES = new Set(["system", "user", "assistant", "toolResult"])
+
+/** The conversion of SCENARIO.md, section 6, with the `roles` of a rule. */
+export const convertMessages = (messages, roles = {}) =>
+  messages.flatMap((m) => {
+    const to = roles[m.role] ?? (KNOWN_ROLES.has(m.role) ? "keep" : "drop")
+    if (to === "keep") return [m]
+    if (to === "drop") return []
+    return [{ role: "user", content: contentIn(m.content), timestamp: m.timestamp }]
+  })

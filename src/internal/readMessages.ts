@@ -1,0 +1,27 @@
+/**
+ * Messages that come from outside: hosts, hooks, queues.
+ */
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { type AgentMessage, Transcript } from "../Messages.ts"
+import { encode } from "./json.ts"
+
+const decode = Schema.decodeUnknownResult(Transcript)
+
+/** Messages as the JSON they stand for, their text well formed; fails with what does not decode. */
+export const readMessages = (messages: unknown): Result.Result<ReadonlyArray<AgentMessage>, string> =>
+  Array.isArray(messages)
+    ? Result.flatMap(encode(messages), (json) => Result.mapError(decode(json), (error) => error.message))
+    : Result.fail(`expected a list of messages, got ${messages === null ? "null" : typeof messages}`)
+
+/**
+ * Messages whose text is made well formed, the same list when it is; fails when there is no list or something in it is no
+ * JSON. For conversations that are looked at for every request, where a full check would cost too much.
+ */
+export const mendMessages = <M extends AgentMessage>(
+  messages: ReadonlyArray<M>
+): Result.Result<ReadonlyArray<M>, string> => {
+  if (!Array.isArray(messages)) return Result.fail(`expected a list of messages, got ${typeof messages}`)
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- text apart, encoding JSON changes nothing
+  return Result.map(encode(messages), (json) => json as ReadonlyArray<M>)
+}
