@@ -40,7 +40,9 @@ const compare = Tools.make("compare", {
         call.runToolCall({ id: `${call.toolCall.id}.${index}`, name: "search", arguments: { query, limit: 1 } }),
       { concurrency: "unbounded" }
     )
-    return queries.map((query, index) => `${query}: ${outcomes[index]?.isError === true ? "failed" : "found"}`).join("\n")
+    return queries.map((query, index) => `${query}: ${outcomes[index]?.isError === true ? "failed" : "found"}`).join(
+      "\n"
+    )
   })
 })
 

@@ -7,6 +7,7 @@
  *
  * @since 0.1.0
  */
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -22,10 +23,11 @@ import { openBatch, runBatch } from "./internal/batch.ts"
 import { Emitter, type Pending, subscriber } from "./internal/emitter.ts"
 import { eventStream } from "./internal/eventStream.ts"
 import { abort, start, startAndJoin, stopForListener } from "./internal/lifecycle.ts"
+import * as Log from "./internal/log.ts"
 import { readConfig, readSettings, type RunOptions } from "./internal/options.ts"
 import { mendMessages, readMessages } from "./internal/readMessages.ts"
 import { ask, naming, respond } from "./internal/response.ts"
-import { Run } from "./internal/run.ts"
+import { type Held, Run } from "./internal/run.ts"
 import { makeToolSet } from "./internal/toolSet.ts"
 import { declareTools, Transcript } from "./internal/transcript.ts"
 import { type AgentMessage, type AssistantMessage, toolCalls } from "./Messages.ts"
@@ -168,6 +170,7 @@ const needsInjection = (run: Run, prepared: ReadonlyArray<AgentMessage>): boolea
  */
 const inject = Effect.fnUntraced(function*(run: Run, prepared: ReadonlyArray<AgentMessage>) {
   const now = run.now()
+  if (run.held !== undefined) yield* refuseInvalid(run.held)
   const { held } = run
   const { notes } = run.config
   const queued = held?.messages ?? noMessages
@@ -184,6 +187,17 @@ const inject = Effect.fnUntraced(function*(run: Run, prepared: ReadonlyArray<Age
     if (pending !== undefined) yield* pending
   }
   run.held = undefined
+})
+
+/** Leaves out what other code offered to a queue and does not decode; nothing can be done with it. */
+const refuseInvalid = Effect.fnUntraced(function*(held: Held) {
+  const valid: Array<AgentMessage> = []
+  for (const message of held.messages) {
+    const read = held.queue.wasPosted(message) ? undefined : readMessages([message])
+    if (read === undefined || Result.isSuccess(read)) valid.push(message)
+    else yield* Log.error(`A queued message does not decode and was left out: ${read.failure}`, Cause.empty)
+  }
+  held.messages = valid
 })
 
 /** Applies what a hook answered, for the rest of the run. */

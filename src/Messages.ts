@@ -53,6 +53,17 @@ export {
   toolChanges
 } from "./internal/replay.ts"
 
+export {
+  /** What is wrong with a transcript. */
+  check,
+  /** Something that keeps a transcript from being valid. */
+  type Defect,
+  /** A change that mends a defect. */
+  type Repair,
+  /** A transcript with everything mended that is wrong with it. */
+  repair
+} from "./internal/repair.ts"
+
 // -----------------------------------------------------------------------------
 // Messages
 // -----------------------------------------------------------------------------

@@ -113,6 +113,11 @@ export class MessageQueue {
     return entry
   }
 
+  /** Whether a waiting or taken message was posted, and so checked, rather than offered to the queue directly. */
+  wasPosted(message: AgentMessage): boolean {
+    return this.#receipts?.has(message) === true
+  }
+
   /** Takes the next batch. */
   take(): ReadonlyArray<AgentMessage> {
     if (this.size === 0) return none

@@ -1,8 +1,7 @@
 /**
  * The agent of the demo.
  */
-import type { FileSystem, Path, Scope } from "effect"
-import type { Effect } from "effect"
+import type { Effect, FileSystem, Path, Scope } from "effect"
 import { Agent, type Errors, type StreamFn } from "../../src/index.ts"
 import { fileTools } from "./tools.ts"
 import type { Workspace } from "./workspace.ts"

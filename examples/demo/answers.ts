@@ -26,7 +26,8 @@ export interface Step {
   readonly footnote?: string
 }
 
-export const abilities = "I am a set of rules, not a language model. I can count lines and files, find the longest or largest " +
+export const abilities =
+  "I am a set of rules, not a language model. I can count lines and files, find the longest or largest " +
   "file, list and read files, and search for a text, in any folder of the working folder. For example:\n" +
   "  How many lines of TypeScript are in src, and which file is longest?\n" +
   "  How many Markdown files are in docs?\n" +
@@ -86,9 +87,7 @@ export const stepFor = (question: Question, answered: (call: Call) => Answered |
       calls: [],
       text: unknownKind === undefined
         ? `I do not understand that. ${abilities}`
-        : `I do not know which files are ${unknownKind}; name the ending, as in "How many lines of .${
-          unknownKind.toLowerCase()
-        } files are in src?".`
+        : `I do not know which files are ${unknownKind}; name the ending, as in "How many lines of .${unknownKind.toLowerCase()} files are in src?".`
     })
   })
 
@@ -165,9 +164,11 @@ const measure = (kind: Kind, wanted: Wanted, listed: Answered, counted: Answered
     : list.kind === "file"
     ? `${some(lines, "line")}${of}`
     : `${some(lines, "line")}${of} in ${some(files, "file")}`
-  const endings = count === undefined || count.byEnding.length < 2 ? "" : ` By ending: ${
-    count.byEnding.map((one) => `${one.ending} ${some(one.lines, "line")} in ${some(one.files, "file")}`).join("; ")
-  }.`
+  const endings = count === undefined || count.byEnding.length < 2 ?
+    "" :
+    ` By ending: ${
+      count.byEnding.map((one) => `${one.ending} ${some(one.lines, "line")} in ${some(one.files, "file")}`).join("; ")
+    }.`
   const extremes = [
     wanted.longest || wanted.largest ? extreme("longest", count?.longest, "line") : "",
     wanted.shortest || wanted.smallest ? extreme("shortest", count?.shortest, "line") : "",
@@ -207,9 +208,9 @@ const matches = (searched: Answered): string => {
   if (found === undefined) return searched.text
   const text = JSON.stringify(found.text)
   if (found.lines === 0) {
-    return `None of ${some(found.searched, "file")} in ${place(found.path)} contains ${text} (upper and lower case differ).${
-      noted(found.notes)
-    }`
+    return `None of ${some(found.searched, "file")} in ${
+      place(found.path)
+    } contains ${text} (upper and lower case differ).${noted(found.notes)}`
   }
   const verb = found.lines === 1 ? "contains" : "contain"
   return [

@@ -28,7 +28,9 @@ const textOf = (result: Tools.ToolResult): string =>
 
 const summaryOf = (result: Tools.ToolResult): string => {
   const { details } = result
-  return typeof details === "object" && details !== null && "summary" in details ? String(details.summary) : textOf(result)
+  return typeof details === "object" && details !== null && "summary" in details
+    ? String(details.summary)
+    : textOf(result)
 }
 
 export const makeDisplay = Effect.gen(function*() {
@@ -39,7 +41,7 @@ export const makeDisplay = Effect.gen(function*() {
   let midLine = false
   let statusShown = false
 
-  // Nobody reads any more when a write fails: the program goes on to its end in silence.
+  // When nobody reads any more, the program goes on to its end in silence.
   const write = (text: string): Effect.Effect<void> => Effect.ignore(terminal.display(text))
 
   const erase = (): string => {
@@ -71,7 +73,7 @@ export const makeDisplay = Effect.gen(function*() {
       inFlight.values(),
       ({ name, progress, start }) => `${name} ${progress === "" ? "" : `${progress}, `}${now - start} ms`
     )
-    const line = `  … ${tools.join(" | ")}`.slice(0, Math.max(20, columns - 1))
+    const line = `  … ${tools.join(" | ")}`.slice(0, (columns === 0 ? 80 : columns) - 1)
     const before = erase()
     statusShown = true
     yield* write(before + line)

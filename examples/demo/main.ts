@@ -100,4 +100,7 @@ const main = Effect.gen(function*() {
   Effect.tapError((error) => Console.error(error._tag === "BadUsage" ? `${error.message}\n\n${usage}` : error.message))
 )
 
+// `npm start | head`: a reader that has gone is no failure.
+process.stdout.on("error", () => {})
+
 main.pipe(Effect.provide(NodeServices.layer), NodeRuntime.runMain)

@@ -77,7 +77,9 @@ const asksToLook = (plain: string): boolean =>
 const verbs = "contain|contains|mention|mentions|include|includes|use|uses|import|imports"
 
 const asksToSearch = (plain: string): boolean =>
-  new RegExp(`\\b(search|grep)\\b|\\bfiles? (that )?(${verbs})\\b|\\bhow (often|many times)\\b|\\bwhere (is|are|do|does)\\b`)
+  new RegExp(
+    `\\b(search|grep)\\b|\\bfiles? (that )?(${verbs})\\b|\\bhow (often|many times)\\b|\\bwhere (is|are|do|does)\\b`
+  )
     .test(plain)
 
 // -----------------------------------------------------------------------------
@@ -129,7 +131,8 @@ const searchVerb = new RegExp(`^(search|grep|find|look|where|often|times|${verbs
 /** What is searched stands behind the verb, up to `in`; quoted, it may be anything. */
 const readSearch = (words: ReadonlyArray<Word>): Question => {
   const verb = words.findIndex((word, index) =>
-    searchVerb.test(word.lower) && !(word.lower === "find" && words.slice(index).some((later) => later.lower === "files"))
+    searchVerb.test(word.lower) &&
+    !(word.lower === "find" && words.slice(index).some((later) => later.lower === "files"))
   )
   const quoted = words.findIndex((word, index) =>
     index > verb && word.quoted && !prepositions.has(words[index - 1]?.lower ?? "")
@@ -137,9 +140,7 @@ const readSearch = (words: ReadonlyArray<Word>): Question => {
   // "search src for TODO" and "search in src for TODO"
   const forAt = words.findIndex((word, index) => index > verb + 1 && word.lower === "for")
   const start = forAt > 0 ? forAt + 1 : verb + 1
-  const end = words.findIndex((word, index) =>
-    index > Math.max(start, quoted) && prepositions.has(word.lower)
-  )
+  const end = words.findIndex((word, index) => index > Math.max(start, quoted) && prepositions.has(word.lower))
   const sought = quoted >= 0 ? [words[quoted]!] : trim(words.slice(start, end < 0 ? undefined : end))
   const elsewhere = [
     ...(forAt > 0 ? words.slice(verb + 1, forAt) : []),

@@ -3,11 +3,13 @@
  */
 import { Clock, Effect, FileSystem, type PlatformError, Schema, Stream } from "effect"
 import { Tools } from "../../src/index.ts"
-import { type FileText, type LineCount, type Listing, type Matches, extremeOf } from "./results.ts"
+import { extremeOf, type FileText, type LineCount, type Listing, type Matches } from "./results.ts"
 import { filesUnder, type Found, locate, WrongKind } from "./workspace.ts"
 
 const path = Schema.String.annotate({ description: "A file or folder, relative to the working folder" })
-const endings = Schema.Array(Schema.String).annotate({ description: "Endings of file names, such as .ts; none: all files" })
+const endings = Schema.Array(Schema.String).annotate({
+  description: "Endings of file names, such as .ts; none: all files"
+})
 
 const maxListed = 200
 const maxHits = 20

@@ -26,7 +26,9 @@ export const tour = Effect.gen(function*() {
   yield* agent.prompt("How many lines of TypeScript are in src, and which file is longest?")
   yield* display.timeline
 
-  yield* display.say("\n2. A steer, sent while a tool works: no tool is cut, the model reads it before its next request.")
+  yield* display.say(
+    "\n2. A steer, sent while a tool works: no tool is cut, the model reads it before its next request."
+  )
   yield* display.say("3. A follow-up, sent at the same time: it waits until the agent would stop.\n")
   const atWork = yield* toolAtWork(agent)
   const run = yield* Effect.forkChild(agent.prompt("How many lines of JSON are in test?"))

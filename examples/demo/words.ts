@@ -40,7 +40,8 @@ const isPath = (word: Word | undefined): word is Word => word !== undefined && (
 
 /** Whether a word can only be a path: quoted, with a slash, dots, or a name with an ending. */
 export const looksLikePath = (word: Word): boolean =>
-  word.quoted || word.text.includes("/") || word.text === "." || word.text === ".." || /^[^*.]+\.\w+$/.test(word.text) ||
+  word.quoted || word.text.includes("/") || word.text === "." || word.text === ".." ||
+  /^[^*.]+\.\w+$/.test(word.text) ||
   /^\.\w+\.\w+$/.test(word.text)
 
 /** The paths a question names, and the positions of their words. */
@@ -85,7 +86,8 @@ export const readPaths = (words: ReadonlyArray<Word>): Paths => {
     const folderFollows = folderNouns.has(words[index + 1]?.lower ?? "none")
     const filesFollow = ["files", "file"].includes(words[index + 1]?.lower ?? "none")
     const pathFollows = words.slice(index + 1).some((later) => prepositions.has(later.lower))
-    return kindOfWord(word.text) !== undefined && !folderFollows && (isProperName(word.text) || filesFollow || pathFollows)
+    return kindOfWord(word.text) !== undefined && !folderFollows &&
+      (isProperName(word.text) || filesFollow || pathFollows)
   }
   const paths: Array<string> = []
   const used = new Set<number>()

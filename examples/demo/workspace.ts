@@ -64,10 +64,16 @@ export const locate = Effect.fn("locate")(function*(given: string): Effect.fn.Re
   const { root } = yield* Workspace
   const absolute = path.resolve(root, given)
   const real = yield* fs.realPath(absolute).pipe(
-    Effect.catchReason("PlatformError", "NotFound", () => Effect.succeed(undefined))
+    Effect.catchReasons("PlatformError", {
+      NotFound: () => Effect.succeed(undefined),
+      // The path goes on behind a file.
+      BadResource: () => Effect.succeed(undefined)
+    })
   )
   if (!isInside(root, real ?? absolute, path)) {
-    return yield* new OutsideWorkspace({ message: `${given} is outside the working folder ${root}.` })
+    return yield* new OutsideWorkspace({
+      message: `${given} is outside the working folder ${root}; --folder starts the demo elsewhere.`
+    })
   }
   if (real === undefined) return yield* new NoSuchPath({ message: yield* suggest(given) })
   const info = yield* fs.stat(real)

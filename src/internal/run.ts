@@ -61,7 +61,7 @@ export interface RunSettings {
 /** Messages read from a queue and not emitted yet; what is left when the run ends goes back to the queue's front. */
 export interface Held {
   readonly queue: MessageQueue
-  readonly messages: ReadonlyArray<AgentMessage>
+  messages: ReadonlyArray<AgentMessage>
   /** The first that is not emitted. */
   next: number
 }

@@ -31,13 +31,12 @@ export interface Salvage {
 export const salvage = (value: unknown): Salvage => {
   const losses = new Map<string, Loss>()
   const encoded = encode(value)
-  // Reading a value that JSON does not know may run into getters that throw.
-  const json = Result.getOrElse(
-    Result.isSuccess(encoded) ? encoded : Result.try(() => encodeParts(value, encoded.failure, [], losses)),
-    () => undefined
-  )
-  if (json === undefined && losses.size === 0) lose(losses, [], [], Result.isFailure(encoded) ? encoded.failure : "")
-  const message = json === undefined ? undefined : decodeParts(json, losses)
+  // Reading the parts of what cannot be encoded may run into getters that throw.
+  const json: Result.Result<unknown, unknown> = Result.isSuccess(encoded)
+    ? encoded
+    : Result.try(() => encodeParts(value, encoded.failure, [], losses))
+  const message = Result.isFailure(json) ? undefined : decodeParts(json.success, losses)
+  if (Result.isFailure(json)) lose(losses, [], [], Result.isFailure(encoded) ? encoded.failure : "")
   const unchanged = message === undefined || Result.isFailure(encoded) || encoded.success === value
   return {
     message,

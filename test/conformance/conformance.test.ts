@@ -27,6 +27,15 @@ describe("conformance", () => {
   }
 })
 
+describe("determinism", () => {
+  it("I7: the same scenario gives the same bytes", async () => {
+    for (const name of namesIn("scenarios")) {
+      const scenario = readScenario(name)
+      assert.strictEqual(JSON.stringify(await playScenario(scenario)), JSON.stringify(await playScenario(scenario)))
+    }
+  })
+})
+
 describe("divergences", () => {
   it("are one entry and one expected trace for each scenario", () => {
     assert.deepStrictEqual([...diverging].toSorted(), namesIn("expected"))
@@ -118,5 +127,28 @@ describe("scenario.ts", () => {
       "cannot be played",
       "missing"
     )
+  })
+})
+
+describe("fuzz.ts", () => {
+  const program = fileURLToPath(url("fuzz.ts"))
+  const run = (...args: ReadonlyArray<string>) => spawnSync(process.execPath, [program, ...args], { encoding: "utf8" })
+
+  it("tells how many seeds are equal, differ by a rule, or are unexplained", () => {
+    const { status, stdout } = run("--seeds", "1-5", "--profile", "safe")
+    assert.strictEqual(stdout, "safe, seeds 1-5: 5 equal, 0 differ by rule, 0 unexplained\n")
+    assert.strictEqual(status, 0)
+  })
+
+  it("refuses bad arguments", () => {
+    for (
+      const args of [[], ["--seeds"], ["--seeds", "5-1"], ["--seeds", "a"], ["--seeds", "1", "--profile", "odd"], ["1"]]
+    ) {
+      const { status, stderr, stdout } = run(...args)
+      assert.strictEqual(status, 2)
+      assert.strictEqual(stdout, "")
+      assert.isNotEmpty(stderr)
+      assert.notInclude(stderr, "    at ")
+    }
   })
 })

@@ -27,11 +27,12 @@ const isLoop = ({ do: action }: { readonly do: string }): boolean => action.star
 
 /** Whether a loop of its own and another run went on at the same time: the trace mixes their events. */
 const isMixed = (trace: Trace): boolean => {
-  const runs = allActions(trace).filter((action) => isLoop(action) || action.do === "prompt" || action.do === "continue")
+  const runs = allActions(trace).filter((action) =>
+    isLoop(action) || action.do === "prompt" || action.do === "continue"
+  )
   return runs.some((loop, index) =>
-    isLoop(loop) && runs.some((other, place) =>
-      place !== index && other.at <= (loop.t ?? Infinity) && (other.t ?? Infinity) >= loop.at
-    )
+    isLoop(loop) &&
+    runs.some((other, place) => place !== index && other.at <= (loop.t ?? Infinity) && (other.t ?? Infinity) >= loop.at)
   )
 }
 
@@ -159,10 +160,11 @@ const nothingLost = (scenario: Scenario, trace: Trace): Array<string> => {
   const problems: Array<string> = []
   const delivered = messageEvents(trace.events, "message_end").map(({ message }) => message)
   const seen = [...delivered, ...trace.final.steering, ...trace.final.followUp].map(signature)
-  // What hooks append and continued transcripts answer is no input.
+  // What hooks append is no input; a declaration of tools looks like a system message that says nothing.
   const prepared = new Set((scenario.hooks?.prepareNextTurn ?? []).flatMap((rule) => rule.messages ?? []).map(shown))
+  const declaration = signature({ role: "system" })
   for (const [key, given] of inputs) {
-    if (prepared.has(key)) continue
+    if (prepared.has(key) || key === declaration) continue
     const count = seen.filter((other) => other === key).length
     const mayBeCleared = given.filter((input) =>
       allActions(trace).some((a) =>

@@ -3,7 +3,8 @@
 //
 //   node test/conformance/scenario.ts FILE...     a file holds a scenario, or JSON lines: a scenario a line
 //   node test/conformance/scenario.ts -           JSON lines on standard input
-import { readFileSync } from "node:fs"
+import { readFile } from "node:fs/promises"
+import { text } from "node:stream/consumers"
 import { playScenario } from "./player.ts"
 import type { Scenario } from "./types.ts"
 import { validate } from "./validate.mjs"
@@ -17,13 +18,15 @@ interface Source {
   readonly text: string
 }
 
+const nameOf = (file: string): string => file === "-" ? "standard input" : file
+
 const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error)
 
-const read = (file: string): string => {
+const read = async (file: string): Promise<string> => {
   try {
-    return readFileSync(file === "-" ? 0 : file, "utf8")
+    return file === "-" ? await text(process.stdin) : await readFile(file, "utf8")
   } catch (error) {
-    throw new Unusable(`${file}: cannot be read: ${messageOf(error)}`)
+    throw new Unusable(`${nameOf(file)}: cannot be read: ${messageOf(error)}`, { cause: error })
   }
 }
 
@@ -37,16 +40,15 @@ const parses = (text: string): boolean => {
 }
 
 /** A file is one scenario when it is JSON as a whole, else every line that is not blank is one. */
-const sourcesOf = (file: string): ReadonlyArray<Source> => {
-  const name = file === "-" ? "standard input" : file
-  const text = read(file).replace(/^\uFEFF/, "")
-  const lines = text.split("\n").flatMap((line, index) =>
+const sourcesOf = async (file: string): Promise<ReadonlyArray<Source>> => {
+  const whole = (await read(file)).replace(/^\uFEFF/, "")
+  const name = nameOf(file)
+  const lines = whole.split("\n").flatMap((line, index) =>
     line.trim() === "" ? [] : [{ place: `${name}, line ${index + 1}`, text: line }]
   )
-  // A scenario over several lines that is not valid JSON is reported as a whole: none of its lines would parse alone.
-  const whole = lines.length <= 1 || parses(text) || !lines.some((line) => parses(line.text))
-  if (!whole) return lines
-  return lines.length === 0 && file === "-" ? [] : [{ place: lines.length === 1 ? lines[0]!.place : name, text }]
+  if (lines.length === 1 || (lines.length === 0 && file === "-")) return lines
+  // Of a scenario over several lines that is not valid JSON no line would parse alone: it is reported as a whole.
+  return parses(whole) || !lines.some((line) => parses(line.text)) ? [{ place: name, text: whole }] : lines
 }
 
 interface Playable {
@@ -68,13 +70,14 @@ const playable = ({ place, text }: Source): Playable => {
 
 const main = async (files: ReadonlyArray<string>): Promise<void> => {
   if (files.length === 0) throw new Unusable("usage: scenario.ts FILE... | -")
+  const sources = await Promise.all(files.map(sourcesOf))
   // All are checked before the first is played: either every scenario has its line, or a message says why not.
-  for (const { place, scenario } of files.flatMap(sourcesOf).map(playable)) {
+  for (const { place, scenario } of sources.flat().map(playable)) {
     let line: string
     try {
       line = JSON.stringify(await playScenario(scenario))
     } catch (error) {
-      throw new Unusable(`${place}: cannot be played: ${messageOf(error)}`)
+      throw new Unusable(`${place}: cannot be played: ${messageOf(error)}`, { cause: error })
     }
     process.stdout.write(`${line}\n`)
   }

@@ -26,6 +26,8 @@ export interface Options {
   readonly action?: Action
   readonly toolExecution?: Tools.ExecutionMode
   readonly gracePeriod?: number
+  /** Hooks and tools cannot be interrupted, and finish what they do whenever that is. */
+  readonly deaf?: boolean
 }
 
 const every = (millis: number, list: ReadonlyArray<StreamFn.StreamEvent>): ScriptedModel.Response =>
@@ -91,28 +93,30 @@ export const make = Effect.fnUntraced(function*(options: Options) {
       return label === at ? action({ agent: host.agent!, requests, visits }) : Effect.void
     })
 
+  const all = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    options.deaf === true ? Effect.uninterruptible(effect) : effect
+  const pass = <A>(name: string, answer: A): Effect.Effect<A> => all(Effect.as(visit(name), answer))
+
   const place = (name: "a" | "b", millis: number) =>
     tool(name, ({ update }) =>
-      Effect.gen(function*() {
+      all(Effect.gen(function*() {
         yield* visit(`tool ${name}`)
         yield* Effect.sleep(millis)
         yield* update("progress")
         yield* Effect.sleep(millis)
         return "done"
-      }))
+      })))
 
   const hooks = Hooks.layer(
-    Hooks.transformContext((messages) => Effect.as(visit("transformContext"), messages)),
-    Hooks.apiKey(() => Effect.as(visit("apiKey"), "key")),
-    Hooks.prepareRequest(() => visit("prepareRequest")),
-    Hooks.prepareNextTurn(() => Effect.as(visit("prepareNextTurn"), { thinkingLevel: "high" })),
-    Hooks.beforeToolCall(() => Effect.as(visit("beforeToolCall"), Hooks.allow)),
-    Hooks.afterToolCall(() => Effect.as(visit("afterToolCall"), { details: "seen" })),
-    Hooks.finishTurn(() => visit("finishTurn"))
+    Hooks.transformContext((messages) => pass("transformContext", messages)),
+    Hooks.apiKey(() => pass("apiKey", "key")),
+    Hooks.prepareRequest(() => pass("prepareRequest", { thinkingLevel: "low" as const })),
+    Hooks.prepareNextTurn(() => pass("prepareNextTurn", { messages: [Messages.system("Be brief.")] })),
+    Hooks.beforeToolCall(() => pass("beforeToolCall", Hooks.allow)),
+    Hooks.afterToolCall(() => pass("afterToolCall", { details: "seen" })),
+    Hooks.finishTurn(() => pass("finishTurn", "continue" as const))
   )
-  const conversion = ConvertToLlm.layer((messages) =>
-    Effect.as(visit("convertToLlm"), messages.filter(Messages.isMessage))
-  )
+  const conversion = ConvertToLlm.layer((messages) => pass("convertToLlm", messages.filter(Messages.isMessage)))
   const stream = (request: StreamFn.StreamRequest) =>
     Stream.unwrap(Effect.as(
       visit("connect"),

@@ -1,0 +1,719 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Clock, Deferred, Effect, Exit, Fiber, Scope, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { Agent, Hooks, Messages } from "../src/index.ts"
+import { ScriptedModel, Transcript } from "../src/testing/index.ts"
+import { ofType, type Recorder } from "./utils/events.ts"
+import { violations } from "./utils/invariants.ts"
+import { ended, timed } from "./utils/journey.ts"
+import { finish, type Setting, stage, watched } from "./utils/play.ts"
+import { deaf, noting, quick, slow, tool } from "./utils/timedTools.ts"
+
+const { calls, hang, text } = ScriptedModel
+
+/** An agent at work, and everything there is to know about it. */
+interface World {
+  readonly agent: Agent.AgentService
+  readonly recorder: Recorder
+  readonly before: ReadonlyArray<Messages.AgentMessage>
+}
+
+/** A test of an agent with a scripted model. */
+const scene = <E>(
+  setting: Setting & { readonly options?: Omit<Agent.Options, "tools"> },
+  use: (world: World) => Effect.Effect<void, E, ScriptedModel.ScriptedModel | Scope.Scope>
+): Effect.Effect<void, unknown> =>
+  watched({ ...setting.options, tools: setting.tools ?? [] }).pipe(
+    Effect.flatMap(use),
+    Effect.scoped,
+    Effect.provide(stage(setting))
+  )
+
+/** Checks the invariants and gives the shape of the transcript. */
+const shape = ({ agent, before, recorder }: World, accepted: ReadonlyArray<string> = ["go"]) =>
+  Effect.gen(function*() {
+    const transcript = yield* agent.messages
+    const { followUps, steering } = yield* agent.queued
+    const requests = yield* ScriptedModel.requests
+    const queued = [...steering, ...followUps]
+    assert.deepStrictEqual(
+      violations({ events: recorder.events, before, transcript, requests, accepted, queued }),
+      []
+    )
+    assert.deepStrictEqual(recorder.changed, [])
+    return Transcript.print(transcript)
+  })
+
+const answers = (messages: ReadonlyArray<Messages.AgentMessage>): ReadonlyArray<string> =>
+  messages.filter(({ role }) => role === "toolResult").map(Messages.text)
+
+const executions = (recorder: Recorder): ReadonlyArray<string> =>
+  recorder.outline.filter((event) => event.startsWith("tool_execution")).map((event) =>
+    event.replace("tool_execution_", "")
+  )
+
+/** Starts a prompt, lets some time pass, aborts, and gives the result and when it came. */
+const abortAfter = ({ agent }: World, millis: number, grace = 0) =>
+  Effect.gen(function*() {
+    const run = yield* Effect.forkChild(timed(agent.prompt("go")))
+    yield* TestClock.adjust(millis)
+    const abort = yield* Effect.forkChild(agent.abort, { startImmediately: true })
+    yield* TestClock.adjust(grace)
+    assert.isTrue(ended(abort))
+    yield* Fiber.join(abort)
+    const [result, at] = yield* Fiber.join(run)
+    return { result, at, outcome: result.outcome._tag }
+  })
+
+describe("Abort", () => {
+  describe("agent.abort", () => {
+    it.effect("A1: is a no-op when idle, before the first run and behind one", () =>
+      scene({ responses: [text("fine")] }, (world) =>
+        Effect.gen(function*() {
+          const { agent, recorder } = world
+          yield* agent.abort
+          assert.deepStrictEqual(recorder.events, [])
+          const { outcome } = yield* finish(agent.prompt("go"))
+          yield* agent.abort
+          yield* agent.abort
+          assert.strictEqual(outcome._tag, "Completed")
+          assert.strictEqual(recorder.shown.at(-1), "agent_end Completed")
+          assert.strictEqual(yield* shape(world), "U A")
+        })))
+
+    it.effect("A1: waits until the run is settled, however often it is called", () =>
+      scene(
+        { responses: [hang()], options: { gracePeriod: "2 seconds" }, tools: [] },
+        (world) =>
+          Effect.gen(function*() {
+            const { agent, recorder } = world
+            yield* agent.subscribe((event) => event.type === "agent_end" ? Effect.sleep(500) : undefined)
+            const run = yield* Effect.forkChild(agent.prompt("go"))
+            yield* TestClock.adjust(100)
+            const first = yield* Effect.forkChild(timed(agent.abort), { startImmediately: true })
+            yield* TestClock.adjust(200)
+            const second = yield* Effect.forkChild(timed(agent.abort), { startImmediately: true })
+            const idle = yield* Effect.forkChild(timed(agent.awaitIdle), { startImmediately: true })
+            assert.isTrue((yield* agent.state).isStreaming)
+            yield* TestClock.adjust(299)
+            assert.deepStrictEqual([first, second, idle, run].map(ended), [false, false, false, false])
+            yield* TestClock.adjust(1)
+            for (const fiber of [first, second, idle]) assert.strictEqual((yield* Fiber.join(fiber))[1], 600)
+            assert.strictEqual((yield* Fiber.join(run)).outcome._tag, "Aborted")
+            assert.isFalse((yield* agent.state).isStreaming)
+            assert.strictEqual(recorder.shown.filter((event) => event.startsWith("agent_end")).length, 1)
+            assert.strictEqual(yield* shape(world), "U A{aborted}")
+          })
+      ))
+
+    it.effect("A1: the next prompt works at once", () =>
+      scene({ responses: [hang({ partial: "so far" }), text("fine")] }, (world) =>
+        Effect.gen(function*() {
+          const { agent } = world
+          yield* Effect.forkChild(agent.prompt("go"))
+          yield* TestClock.adjust(100)
+          yield* agent.abort
+          const { outcome } = yield* agent.prompt("again")
+          assert.strictEqual(outcome._tag, "Completed")
+          assert.strictEqual(yield* shape(world, ["go", "again"]), "U A{aborted} U A")
+        })))
+
+    it.effect("A1: aborts the run that is under way, never the next one", () =>
+      scene({ responses: [hang(), text("fine", { after: 1000 })] }, (world) =>
+        Effect.gen(function*() {
+          const { agent } = world
+          yield* Effect.forkChild(agent.prompt("go"))
+          yield* TestClock.adjust(100)
+          yield* agent.abort
+          yield* agent.abort
+          const next = yield* Effect.forkChild(agent.prompt("again"))
+          yield* TestClock.adjust(2000)
+          assert.strictEqual((yield* Fiber.join(next)).outcome._tag, "Completed")
+        })))
+
+    it.effect("A1: from a fiber that a tool started it returns at once, too; awaitIdle fails there", () => {
+      const log: Array<string> = []
+      const done = Deferred.makeUnsafe<void>()
+      return scene({
+        responses: [calls([["x", "a", {}]])],
+        tools: [
+          tool("a", () => Effect.andThen(Deferred.await(done), "never seen"))
+        ]
+      }, (world) =>
+        Effect.gen(function*() {
+          const { agent } = world
+          yield* agent.subscribe((event) => {
+            if (event.type !== "tool_execution_start") return
+            return Effect.gen(function*() {
+              const idle = yield* Effect.flip(agent.awaitIdle)
+              log.push(idle._tag)
+              yield* agent.abort
+              log.push("returned")
+            }).pipe(Effect.forkChild, Effect.flatMap(Fiber.join))
+          })
+          const { outcome } = yield* finish(agent.prompt("go"))
+          assert.deepStrictEqual(log, ["AgentBusy", "returned"])
+          assert.strictEqual(outcome._tag, "Aborted")
+          assert.strictEqual(yield* shape(world), "U A[x] R(x!)")
+        }))
+    })
+  })
+
+  describe("behind agent_end", () => {
+    it.effect("A1: an abort by a listener of agent_end changes nothing", () =>
+      scene({ responses: [text("fine")] }, (world) =>
+        Effect.gen(function*() {
+          const { agent, recorder } = world
+          let returned = 0
+          yield* agent.subscribe((event) =>
+            event.type === "agent_end"
+              ? Effect.andThen(agent.abort, Effect.sync(() => void returned++))
+              : undefined
+          )
+          const { outcome } = yield* finish(agent.prompt("go"))
+          assert.deepStrictEqual([outcome._tag, returned], ["Completed", 1])
+          assert.strictEqual(recorder.shown.at(-1), "agent_end Completed")
+          assert.strictEqual(yield* shape(world), "U A")
+        })))
+
+    it.effect("A1: an abort while a listener of agent_end is busy changes nothing; the listener finishes", () =>
+      scene({ responses: [text("fine")] }, (world) =>
+        Effect.gen(function*() {
+          const { agent, recorder } = world
+          const log: Array<string> = []
+          yield* agent.subscribe((event) =>
+            event.type === "agent_end"
+              ? Effect.andThen(Effect.sleep("1 minute"), Effect.sync(() => void log.push("finished")))
+              : undefined
+          )
+          const run = yield* Effect.forkChild(agent.prompt("go"))
+          yield* TestClock.adjust("1 second")
+          assert.strictEqual(recorder.shown.at(-1), "agent_end Completed")
+          const abort = yield* Effect.forkChild(agent.abort, { startImmediately: true })
+          yield* TestClock.adjust("2 minutes")
+          yield* Fiber.join(abort)
+          assert.strictEqual((yield* Fiber.join(run)).outcome._tag, "Completed")
+          assert.deepStrictEqual(log, ["finished"])
+          assert.strictEqual(yield* shape(world), "U A")
+        })))
+
+    it.effect("A1: interrupting prompt there changes no outcome, either; the interruption goes on", () =>
+      scene({ responses: [text("fine"), text("more")] }, (world) =>
+        Effect.gen(function*() {
+          const { agent, recorder } = world
+          const unsubscribe = yield* agent.subscribe((event) =>
+            event.type === "agent_end" ? Effect.sleep("1 minute") : undefined
+          )
+          const run = yield* Effect.forkChild(agent.prompt("go"))
+          yield* TestClock.adjust("1 second")
+          yield* Effect.forkChild(Fiber.interrupt(run), { startImmediately: true })
+          yield* TestClock.adjust("2 minutes")
+          assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(run)))
+          assert.deepStrictEqual(recorder.shown.filter((event) => event.startsWith("agent_end")), [
+            "agent_end Completed"
+          ])
+          yield* unsubscribe
+          yield* finish(agent.prompt("again"))
+          assert.strictEqual(yield* shape(world, ["go", "again"]), "U A U A")
+        })))
+  })
+
+  describe("the fiber that waits on prompt", () => {
+    const interrupting: Record<string, (agent: Agent.AgentService) => Effect.Effect<unknown, unknown>> = {
+      "a timeout": (agent) => Effect.timeout(agent.prompt("go"), 500),
+      "a race": (agent) => Effect.race(agent.prompt("go"), Effect.sleep(500)),
+      "Effect.interrupt of the whole fiber": (agent) =>
+        Effect.gen(function*() {
+          const run = yield* Effect.forkChild(agent.prompt("go"))
+          yield* Effect.sleep(500)
+          yield* Fiber.interrupt(run)
+        })
+    }
+    for (const [name, stop] of Object.entries(interrupting)) {
+      it.effect(`A1: ${name} aborts the run and waits for its end`, () =>
+        scene(
+          { responses: [calls([["x", "a", {}]]), text("never")], tools: [slow("a", 10_000)] },
+          (world) =>
+            Effect.gen(function*() {
+              const { agent, recorder } = world
+              const fiber = yield* Effect.forkChild(timed(Effect.exit(stop(agent))))
+              yield* TestClock.adjust(500)
+              assert.isTrue(ended(fiber))
+              assert.strictEqual((yield* Fiber.join(fiber))[1], 500)
+              assert.strictEqual(recorder.timeOf("agent_end Aborted"), 500)
+              assert.isFalse((yield* agent.state).isStreaming)
+              assert.strictEqual(yield* shape(world), "U A[x] R(x!)")
+              assert.strictEqual((yield* ScriptedModel.requests).length, 1)
+            })
+        ))
+    }
+
+    it.effect("A1, A4: it waits for the deaf as long as abort does", () =>
+      scene(
+        { responses: [calls([["x", "a", {}]]), text("fine")], tools: [deaf("a", 60_000)] },
+        (world) =>
+          Effect.gen(function*() {
+            const { agent, recorder } = world
+            const run = yield* Effect.forkChild(agent.prompt("go"))
+            yield* TestClock.adjust(500)
+            const interrupt = yield* Effect.forkChild(timed(Fiber.interrupt(run)), { startImmediately: true })
+            yield* TestClock.adjust(2000)
+            assert.strictEqual((yield* Fiber.join(interrupt))[1], 1500)
+            assert.strictEqual(recorder.timeOf("agent_end Aborted"), 1500)
+            assert.strictEqual(yield* shape(world), "U A[x] R(x!)")
+          })
+      ))
+
+    it.effect("A1: closing the scope of the agent aborts the run; its results are recorded and told first (B18)", () =>
+      Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        const world = yield* watched({ tools: [slow("a", 10_000)] }).pipe(Scope.provide(scope))
+        const run = yield* Effect.forkChild(world.agent.prompt("go"))
+        yield* TestClock.adjust(500)
+        yield* Scope.close(scope, Exit.void)
+        assert.strictEqual(world.recorder.timeOf("agent_end Aborted"), 500)
+        assert.strictEqual(yield* shape(world), "U A[x] R(x!)")
+        assert.strictEqual((yield* Fiber.join(run)).outcome._tag, "Aborted")
+      }).pipe(Effect.provide(stage({ responses: [calls([["x", "a", {}]]), text("never")] }))))
+
+    it.effect("A1: interrupted before it does anything, it does nothing (B07)", () =>
+      scene({ responses: [] }, (world) =>
+        Effect.gen(function*() {
+          const { agent, recorder } = world
+          const run = yield* Effect.forkChild(agent.prompt("go"))
+          yield* Fiber.interrupt(run)
+          assert.strictEqual((yield* ScriptedModel.requests).length, 0)
+          assert.isFalse((yield* agent.state).isStreaming)
+          const told = recorder.events.length > 0
+          assert.strictEqual(yield* shape(world, told ? ["go"] : []), told ? "U A{aborted}" : "")
+        })))
+
+    it.effect("A1: Agent.stream that is ended early aborts the run", () =>
+      scene({ responses: [text("so far and further", { chunks: 9, every: 100 })] }, (world) =>
+        Effect.gen(function*() {
+          const { agent, recorder } = world
+          const events = yield* finish(
+            Agent.stream(agent, "go").pipe(Stream.takeUntil(({ type }) => type === "message_update"), Stream.runCollect)
+          )
+          assert.strictEqual(events.at(-1)?.type, "message_update")
+          assert.strictEqual(recorder.timeOf("agent_end Aborted"), 0)
+          assert.strictEqual(yield* shape(world), "U A{aborted}")
+        })))
+  })
+
+  describe("while the model answers", () => {
+    it.effect("A2: what had arrived is kept, in transcript, result and events alike (B08)", () =>
+      scene({ responses: [hang({ partial: "Hello world", chunks: 2, every: 10 })] }, (world) =>
+        Effect.gen(function*() {
+          const { at, outcome, result } = yield* abortAfter(world, 25)
+          assert.deepStrictEqual([outcome, at], ["Aborted", 25])
+          const [, message] = result.messages
+          assert(message?.role === "assistant")
+          assert.deepInclude(message, {
+            content: [{ type: "text", text: "Hello world" }],
+            stopReason: "aborted",
+            errorMessage: "Request was aborted"
+          })
+          assert.deepStrictEqual((yield* world.agent.messages).at(-1), message)
+          assert.strictEqual(ofType(world.recorder.events, "agent_end")[0]?.messages.at(-1), message)
+          assert.strictEqual((yield* world.agent.state).errorMessage, "Request was aborted")
+          const [request] = yield* ScriptedModel.requests
+          assert.deepStrictEqual([request!.outcome, request!.endedAt], ["interrupted", 25])
+        })))
+
+    it.effect("A2: an empty message is no part of the next request (B09)", () =>
+      scene({ responses: [text("never", { after: 100 }), text("ok")] }, (world) =>
+        Effect.gen(function*() {
+          yield* abortAfter(world, 10)
+          yield* finish(world.agent.prompt("again"))
+          assert.strictEqual(yield* shape(world, ["go", "again"]), "U A{aborted} U A")
+          const requests = yield* ScriptedModel.requests
+          assert.deepStrictEqual(requests.map(({ messages }) => Transcript.print(messages)), ["U", "U U"])
+        })))
+
+    it.effect("A2: a call whose arguments were on their way is a record, and never runs (B10)", () => {
+      const ran: Array<string> = []
+      return scene({
+        responses: [
+          ScriptedModel.events([
+            { type: "start" },
+            { type: "text_start", contentIndex: 0 },
+            { type: "text_delta", contentIndex: 0, delta: "hm" },
+            { type: "toolcall_start", contentIndex: 1, id: "x", name: "a" },
+            { type: "toolcall_delta", contentIndex: 1, delta: "{\"path\":\"x\",\"conte" }
+          ], { open: true }),
+          text("fine")
+        ],
+        tools: [noting("a", ran)]
+      }, (world) =>
+        Effect.gen(function*() {
+          yield* abortAfter(world, 10)
+          yield* finish(world.agent.prompt("again"))
+          assert.strictEqual(yield* shape(world, ["go", "again"]), "U A[x]{aborted} U A")
+          const requests = yield* ScriptedModel.requests
+          assert.deepStrictEqual(requests.map(({ messages }) => Transcript.print(messages)), ["U", "U A{aborted} U"])
+          assert.deepStrictEqual(Messages.toolCalls((yield* world.agent.messages).at(-3)!)[0]?.arguments, {})
+          assert.deepStrictEqual(ran, [])
+        }))
+    })
+
+    it.effect("A1: aborts again and again leave nothing behind that hurts (B16)", () =>
+      scene(
+        { responses: Array.from({ length: 50 }, () => hang({ partial: "so far" })) },
+        (world) =>
+          Effect.gen(function*() {
+            for (let n = 0; n < 50; n++) {
+              yield* Effect.forkChild(world.agent.prompt(`go ${n}`))
+              yield* TestClock.adjust(10)
+              yield* world.agent.abort
+            }
+            const accepted = Array.from({ length: 50 }, (_, n) => `go ${n}`)
+            assert.strictEqual(yield* shape(world, accepted), accepted.map(() => "U A{aborted}").join(" "))
+          })
+      ))
+  })
+
+  describe("while tools run", () => {
+    it.effect("A2: sequential: what had not started gets its start and end, and never runs (B01)", () => {
+      const ran: Array<string> = []
+      return scene({
+        responses: [calls([["a", "slow", {}], ["b", "note", {}], ["c", "note", {}]]), text("never")],
+        tools: [slow("slow", 50), noting("note", ran)],
+        options: { toolExecution: "sequential" }
+      }, (world) =>
+        Effect.gen(function*() {
+          const { at, outcome, result } = yield* abortAfter(world, 20)
+          assert.deepStrictEqual([outcome, at], ["Aborted", 20])
+          assert.strictEqual(yield* shape(world), "U A[a,b,c] R(a!) R(b!) R(c!)")
+          assert.deepStrictEqual(answers(result.messages), Array(3).fill("Operation aborted"))
+          assert.deepStrictEqual(executions(world.recorder), [
+            "start a",
+            "end a!",
+            "start b",
+            "end b!",
+            "start c",
+            "end c!"
+          ])
+          assert.deepStrictEqual(ran, [])
+          assert.isUndefined((yield* world.agent.state).errorMessage)
+          assert.strictEqual((yield* ScriptedModel.requests).length, 1)
+        }))
+    })
+
+    it.effect("A2: the run is over: no message is appended and no request made (B02)", () =>
+      scene(
+        { responses: [calls([["a", "slow", {}]]), text("done")], tools: [slow("slow", 100)] },
+        (world) =>
+          Effect.gen(function*() {
+            const { outcome } = yield* abortAfter(world, 10)
+            assert.strictEqual(outcome, "Aborted")
+            yield* TestClock.adjust("1 hour")
+            assert.strictEqual(yield* shape(world), "U A[a] R(a!)")
+            assert.deepStrictEqual(world.recorder.outline.slice(-2), ["turn_end A[a] R(a!)", "agent_end Aborted"])
+            assert.strictEqual((yield* ScriptedModel.requests).length, 1)
+          })
+      ))
+
+    it.effect("A3: by a hook before the tools: no other hook is asked, no tool starts (B03)", () => {
+      const ran: Array<string> = []
+      const asked: Array<string> = []
+      const held: { agent?: Agent.AgentService } = {}
+      return scene({
+        responses: [calls([["a", "note", {}], ["b", "note", {}]]), text("never")],
+        tools: [noting("note", ran)],
+        hooks: [Hooks.beforeToolCall(({ toolCall }) => {
+          asked.push(toolCall.id)
+          return Effect.as(held.agent!.abort, Hooks.allow)
+        })]
+      }, (world) =>
+        Effect.gen(function*() {
+          held.agent = world.agent
+          const { outcome } = yield* finish(world.agent.prompt("go"))
+          assert.strictEqual(outcome._tag, "Aborted")
+          assert.strictEqual(yield* shape(world), "U A[a,b] R(a!) R(b!)")
+          assert.deepStrictEqual([asked, ran], [["a"], []])
+        }))
+    })
+
+    it.effect("A2: parallel: finished calls keep their results, the others end in call order", () => {
+      const log: Array<string> = []
+      const polite = tool(
+        "polite",
+        ({ toolCall }) => Effect.onInterrupt(Effect.never, () => Effect.sync(() => void log.push(toolCall.id)))
+      )
+      return scene({
+        responses: [calls([["a", "polite", {}], ["b", "quick", {}], ["c", "polite", {}], ["d", "polite", {}]])],
+        tools: [polite, quick("quick", "kept")]
+      }, (world) =>
+        Effect.gen(function*() {
+          const { result } = yield* abortAfter(world, 20)
+          assert.strictEqual(yield* shape(world), "U A[a,b,c,d] R(a!) R(b) R(c!) R(d!)")
+          assert.strictEqual(answers(result.messages)[1], "kept")
+          assert.deepStrictEqual(executions(world.recorder).slice(-4), ["end b", "end a!", "end c!", "end d!"])
+          assert.deepStrictEqual(log.toSorted(), ["a", "c", "d"])
+        }))
+    })
+
+    it.effect("A3: with a concurrency limit the calls that wait never start (B69)", () => {
+      const ran: Array<string> = []
+      const held = tool(
+        "held",
+        ({ toolCall }) =>
+          Effect.andThen(
+            Effect.sync(() => ran.push(toolCall.id)),
+            Effect.as(Effect.sleep(toolCall.id === "1" ? 10 : 1000), "done")
+          )
+      )
+      const ids = ["1", "2", "3", "4", "5"]
+      return scene({
+        responses: [calls(ids.map((id) => [id, "held", {}] as const)), text("never")],
+        tools: [held],
+        options: { toolConcurrency: 2 }
+      }, (world) =>
+        Effect.gen(function*() {
+          yield* abortAfter(world, 100)
+          assert.strictEqual(yield* shape(world), "U A[1,2,3,4,5] R(1) R(2!) R(3!) R(4!) R(5!)")
+          yield* TestClock.adjust("1 hour")
+          assert.deepStrictEqual(ran, ["1", "2", "3"])
+        }))
+    })
+
+    it.effect("A2: a value that a tool ends with afterwards does not count", () =>
+      scene({
+        responses: [calls([["a", "late", {}], ["b", "stop", {}]])],
+        tools: [deaf("late", 500, "late"), deaf("stop", 500, { content: [], terminate: true })]
+      }, (world) =>
+        Effect.gen(function*() {
+          const { at, result } = yield* abortAfter(world, 100, 1000)
+          assert.strictEqual(at, 500)
+          assert.deepStrictEqual(answers(result.messages), ["Operation aborted", "Operation aborted"])
+          assert.strictEqual(yield* shape(world), "U A[a,b] R(a!) R(b!)")
+        })))
+
+    it.effect("A2: a tool whose finalizer fails is answered like the others", () =>
+      scene({
+        responses: [calls([["a", "broken", {}], ["b", "slow", {}]])],
+        tools: [
+          tool("broken", () => Effect.onInterrupt(Effect.never, () => Effect.die(new Error("finalizer")))),
+          slow("slow", 1000)
+        ]
+      }, (world) =>
+        Effect.gen(function*() {
+          const { outcome, result } = yield* abortAfter(world, 100)
+          assert.strictEqual(outcome, "Aborted")
+          assert.deepStrictEqual(answers(result.messages), ["Operation aborted", "Operation aborted"])
+          assert.strictEqual(yield* shape(world), "U A[a,b] R(a!) R(b!)")
+        })))
+
+    it.effect("A2: a tool another tool called is interrupted, too", () => {
+      const log: Array<string> = []
+      const inner = tool(
+        "inner",
+        () => Effect.onInterrupt(Effect.never, () => Effect.sync(() => void log.push("inner")))
+      )
+      const outer = tool("outer", ({ runToolCall }) => Effect.as(runToolCall({ id: "n", name: "inner" }), "done"))
+      return scene(
+        { responses: [calls([["a", "outer", {}]])], tools: [outer, inner] },
+        (world) =>
+          Effect.gen(function*() {
+            yield* abortAfter(world, 100)
+            assert.deepStrictEqual(log, ["inner"])
+            assert.strictEqual(yield* shape(world), "U A[a] R(a!)")
+          })
+      )
+    })
+
+    it.effect("Q3: what is queued stays queued, and the next run delivers it (B23)", () =>
+      scene(
+        { responses: [calls([["a", "slow", {}]]), text("1"), text("2")], tools: [slow("slow", 100)] },
+        (world) =>
+          Effect.gen(function*() {
+            const { agent, recorder } = world
+            yield* agent.subscribe((event) => event.type === "turn_end" ? Effect.sleep(50) : undefined)
+            const run = yield* Effect.forkChild(agent.prompt("go"))
+            yield* TestClock.adjust(10)
+            yield* agent.steer("S")
+            yield* agent.followUp("F")
+            yield* TestClock.adjust(100)
+            assert.strictEqual(recorder.shown.at(-1), "turn_end A[a] R(a)")
+            const abort = yield* Effect.forkChild(agent.abort, { startImmediately: true })
+            yield* TestClock.adjust(100)
+            yield* Fiber.join(abort)
+            assert.strictEqual((yield* Fiber.join(run)).outcome._tag, "Aborted")
+            assert.deepStrictEqual((yield* agent.peek).map(Messages.text), ["S"])
+            assert.strictEqual(yield* shape(world, ["go", "S", "F"]), "U A[a] R(a)")
+            yield* finish(agent.continue)
+            assert.strictEqual(yield* shape(world, ["go", "S", "F"]), "U A[a] R(a) U A U A")
+          })
+      ))
+  })
+
+  describe("the deaf", () => {
+    it.effect("A4: a tool that cannot be stopped is answered when the grace is over (B04)", () =>
+      scene({
+        responses: [calls([["a", "deaf", {}], ["b", "slow", {}]])],
+        tools: [deaf("deaf", 60_000), slow("slow", 60_000)]
+      }, (world) =>
+        Effect.gen(function*() {
+          const { at, result } = yield* abortAfter(world, 10, 1000)
+          assert.strictEqual(at, 1010)
+          const [left, stopped] = answers(result.messages)
+          assert.match(left!, /^Operation aborted.*(unknown|may still)/s)
+          assert.strictEqual(stopped, "Operation aborted")
+          assert.strictEqual(world.recorder.timeOf("tool_execution_end a!"), 1010)
+        })))
+
+    it.effect("A4: its late result and progress reach nobody, and the next request holds the one answer (B12, B14)", () => {
+      const late = tool("late", ({ update }) =>
+        Effect.uninterruptible(Effect.gen(function*() {
+          yield* Effect.sleep(100)
+          yield* update("late progress")
+          yield* Effect.sleep(100)
+          yield* update("later progress")
+          return "late result"
+        })))
+      return scene({
+        responses: [calls([["a", "late", {}]]), text("fine", { after: 120 })],
+        tools: [late],
+        options: { gracePeriod: 0 }
+      }, (world) =>
+        Effect.gen(function*() {
+          const { agent, recorder } = world
+          const { at } = yield* abortAfter(world, 10)
+          assert.strictEqual(at, 10)
+          const count = recorder.events.length
+          const next = yield* Effect.forkChild(agent.prompt("again"))
+          yield* TestClock.adjust("1 hour")
+          assert.strictEqual((yield* Fiber.join(next)).outcome._tag, "Completed")
+          assert.isFalse(recorder.shown.slice(count).some((event) => event.includes("tool_execution")))
+          assert.strictEqual(yield* shape(world, ["go", "again"]), "U A[a] R(a!) U A")
+          const last = (yield* ScriptedModel.requests).at(-1)
+          assert.strictEqual(Transcript.print(last!.messages), "U A[a] R(a!) U")
+          assert.match(answers(last!.messages).join(), /^Operation aborted/)
+        }))
+    })
+
+    it.effect("A4: the rest of a stream that cannot be stopped is not read (B06)", () => {
+      const log: Array<string> = []
+      return scene({
+        responses: [() =>
+          Effect.uninterruptible(Effect.sleep("1 minute")).pipe(
+            Effect.andThen(Effect.sync(() => log.push("late"))),
+            Effect.as(text("never"))
+          )],
+        options: { gracePeriod: "100 millis" }
+      }, (world) =>
+        Effect.gen(function*() {
+          const { at, outcome } = yield* abortAfter(world, 50, 100)
+          assert.deepStrictEqual([at, outcome], [150, "Aborted"])
+          assert.strictEqual(yield* shape(world), "U A{aborted}")
+          yield* TestClock.adjust("1 hour")
+          assert.deepStrictEqual(log, ["late"])
+          assert.strictEqual(yield* shape(world), "U A{aborted}")
+        }))
+    })
+
+    it.effect("A4: several of them share one grace", () =>
+      scene({
+        responses: [calls([["a", "deaf", {}], ["b", "deaf", {}], ["c", "deaf", {}]])],
+        tools: [deaf("deaf", 60_000)],
+        options: { toolExecution: "parallel" }
+      }, (world) =>
+        Effect.gen(function*() {
+          const { at } = yield* abortAfter(world, 10, 1000)
+          assert.strictEqual(at, 1010)
+          assert.deepStrictEqual(executions(world.recorder).slice(-3), ["end a!", "end b!", "end c!"])
+          assert.strictEqual(yield* shape(world), "U A[a,b,c] R(a!) R(b!) R(c!)")
+        })))
+
+    for (const kind of ["turn_end", "agent_end"] as const) {
+      it.effect(`A4: a listener that does not come back from the ${kind} of an aborted run is left behind`, () =>
+        scene({ responses: [hang(), text("fine")] }, (world) =>
+          Effect.gen(function*() {
+            const { agent, recorder } = world
+            let busy = true
+            yield* agent.subscribe((event) => busy && event.type === kind ? Effect.sleep("1 day") : undefined)
+            const { at, outcome } = yield* abortAfter(world, 100, 1000)
+            assert.deepStrictEqual([at, outcome], [1100, "Aborted"])
+            assert.strictEqual(recorder.shown.at(-1), "agent_end Aborted")
+            busy = false
+            const next = yield* Effect.forkChild(agent.prompt("again"))
+            yield* TestClock.adjust("1 minute")
+            assert.strictEqual((yield* Fiber.join(next)).outcome._tag, "Completed")
+            assert.strictEqual(yield* shape(world, ["go", "again"]), "U A{aborted} U A")
+          })))
+    }
+  })
+
+  describe("finishTurn for the open turn", () => {
+    it.effect("A3: is asked once; its answer is ignored, and what it steers stays queued", () => {
+      const seen: Array<string> = []
+      const held: { agent?: Agent.AgentService } = {}
+      return scene({
+        responses: [calls([["a", "slow", {}]])],
+        tools: [slow("slow", 1000)],
+        hooks: [
+          Hooks.finishTurn(({ message, newMessages, toolResults }) => {
+            seen.push(`${Transcript.print([message, ...toolResults])} of ${Transcript.print(newMessages)}`)
+            return Effect.as(held.agent!.steer("S"), "continue" as const)
+          }),
+          Hooks.prepareNextTurn(() => void seen.push("prepareNextTurn"))
+        ]
+      }, (world) =>
+        Effect.gen(function*() {
+          held.agent = world.agent
+          const { outcome } = yield* abortAfter(world, 100)
+          assert.strictEqual(outcome, "Aborted")
+          assert.deepStrictEqual(seen, ["A[a] R(a!) of U A[a] R(a!)"])
+          assert.strictEqual(yield* shape(world, ["go", "S"]), "U A[a] R(a!)")
+        }))
+    })
+
+    const slowly: Record<string, Effect.Effect<undefined, unknown>> = {
+      "takes longer than the grace": Effect.as(Effect.sleep("1 day"), undefined),
+      "takes longer than the grace and is deaf": Effect.uninterruptible(Effect.as(Effect.sleep("1 day"), undefined))
+    }
+    for (const [name, hook] of Object.entries(slowly)) {
+      it.effect(`A3: one that ${name} is not waited for any longer`, () =>
+        scene({ responses: [hang()], hooks: [Hooks.finishTurn(() => hook)] }, (world) =>
+          Effect.gen(function*() {
+            const { at, outcome } = yield* abortAfter(world, 100, 1000)
+            assert.deepStrictEqual([at, outcome], [1100, "Aborted"])
+            assert.strictEqual(yield* shape(world), "U A{aborted}")
+          })))
+    }
+
+    it.effect("A3: one that fails changes nothing about the abort", () =>
+      scene(
+        { responses: [hang()], hooks: [Hooks.finishTurn(() => Effect.die("broken"))] },
+        (world) =>
+          Effect.gen(function*() {
+            const { outcome } = yield* abortAfter(world, 100)
+            assert.strictEqual(outcome, "Aborted")
+            assert.strictEqual(yield* shape(world), "U A{aborted}")
+            assert.strictEqual((yield* world.agent.state).errorMessage, "Request was aborted")
+          })
+      ))
+
+    it.effect("A3: one within the grace is waited for", () =>
+      scene(
+        { responses: [hang()], hooks: [Hooks.finishTurn(() => Effect.sleep(700))] },
+        (world) =>
+          Effect.gen(function*() {
+            const { at } = yield* abortAfter(world, 100, 700)
+            assert.strictEqual(at, 800)
+            assert.strictEqual(world.recorder.timeOf("turn_end A{aborted}"), 800)
+          })
+      ))
+  })
+
+  it.effect("A1: run.orFail of an aborted run fails with RunAborted", () =>
+    scene({ responses: [hang()] }, (world) =>
+      Effect.gen(function*() {
+        const { result } = yield* abortAfter(world, 100)
+        const exit = yield* Effect.exit(result.orFail)
+        assert(Exit.isFailure(exit))
+        assert.strictEqual(exit.cause.reasons.find(Cause.isFailReason)?.error._tag, "RunAborted")
+        assert.strictEqual(yield* Clock.currentTimeMillis, 100)
+      })))
+})
