@@ -36,7 +36,9 @@ const Model = ScriptedModel.layer([
 
 program.pipe(
   Effect.scoped,
-  Effect.provide(Model), // without it: a compile error
-  Effect.provide(NodeServices.layer), // the tool asked for FileSystem; without it: a compile error
+  Effect.provide([
+    Model, // without it: a compile error
+    NodeServices.layer // the tool asked for FileSystem; without it: a compile error
+  ]),
   NodeRuntime.runMain
 )

@@ -61,8 +61,6 @@ const Model = ScriptedModel.layer([
 
 program.pipe(
   Effect.scoped,
-  Effect.provide(Policy),
-  Effect.provide(Secrets.layer(["tr0ub4dor"])),
-  Effect.provide(Model),
+  Effect.provide([Model, Layer.provide(Policy, Secrets.layer(["tr0ub4dor"]))]),
   NodeRuntime.runMain
 )

@@ -22,9 +22,11 @@ const program = Effect.gen(function*() {
   // A steer waits for the tool that works and is read before the next request; a follow-up waits for the end.
   const run = yield* Effect.forkChild(agent.prompt("Migrate the tests"))
   yield* Deferred.await(started)
-  yield* agent.steer("Leave test/legacy alone")
+  const receipt = yield* agent.steer("Leave test/legacy alone")
   yield* agent.followUp("Then update the changelog")
+  const delivery = yield* receipt.delivered // waits; tells the turn, or why it never was
   const { outcome } = yield* Fiber.join(run)
+  yield* Console.log(`the steer: ${JSON.stringify(delivery)}`)
   yield* Console.log(`${outcome._tag}\n${Transcript.show(yield* agent.messages)}\n`)
 
   // An abort returns when the run is settled: what had arrived is kept. A second one does nothing.

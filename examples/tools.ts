@@ -1,9 +1,9 @@
 /**
- * Everything a tool can do: progress, services, typed failures, details for the host, calls to other tools, parameters
- * that are only known at run time.
+ * Everything a tool can do: progress, services, a timeout, retries, typed failures, details for the host, calls to other
+ * tools, parameters that are only known at run time.
  */
 import { NodeRuntime } from "@effect/platform-node"
-import { Console, Context, Effect, Layer, Schema } from "effect"
+import { Console, Context, Effect, Layer, Schedule, Schema } from "effect"
 import { Agent, type Messages, Tools } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 
@@ -21,6 +21,9 @@ class Web extends Context.Service<Web, {
 const search = Tools.make("search", {
   description: "Search the web.",
   parameters: Schema.Struct({ query: Schema.String, limit: Schema.optionalKey(Schema.Int) }),
+  executionMode: "parallel",
+  timeout: "30 seconds",
+  retry: Schedule.exponential("10 millis").pipe(Schedule.upTo({ times: 1 })),
   execute: Effect.fn("search")(function*({ limit = 5, query }, call) {
     yield* call.update(`searching for ${query}`) // progress for the listeners
     const web = yield* Web // a service: part of the agent's type
@@ -93,4 +96,4 @@ const Model = ScriptedModel.layer([
   ScriptedModel.text("That is what I found.")
 ])
 
-program.pipe(Effect.scoped, Effect.provide(LocalWeb), Effect.provide(Model), NodeRuntime.runMain)
+program.pipe(Effect.scoped, Effect.provide([Model, LocalWeb]), NodeRuntime.runMain)

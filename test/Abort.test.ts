@@ -1,69 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Clock, Deferred, Effect, Exit, Fiber, Scope, Stream } from "effect"
+import { Cause, Clock, Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Agent, Hooks, Messages } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
-import { ofType, type Recorder } from "./utils/events.ts"
-import { violations } from "./utils/invariants.ts"
+import { ofType } from "./utils/events.ts"
 import { ended, timed } from "./utils/journey.ts"
-import { finish, type Setting, stage, watched } from "./utils/play.ts"
+import { finish, stage, watched } from "./utils/play.ts"
+import { abortAfter, answers, executions, scene, shape } from "./utils/scene.ts"
 import { deaf, noting, quick, slow, tool } from "./utils/timedTools.ts"
 
 const { calls, hang, text } = ScriptedModel
-
-/** An agent at work, and everything there is to know about it. */
-interface World {
-  readonly agent: Agent.AgentService
-  readonly recorder: Recorder
-  readonly before: ReadonlyArray<Messages.AgentMessage>
-}
-
-/** A test of an agent with a scripted model. */
-const scene = <E>(
-  setting: Setting & { readonly options?: Omit<Agent.Options, "tools"> },
-  use: (world: World) => Effect.Effect<void, E, ScriptedModel.ScriptedModel | Scope.Scope>
-): Effect.Effect<void, unknown> =>
-  watched({ ...setting.options, tools: setting.tools ?? [] }).pipe(
-    Effect.flatMap(use),
-    Effect.scoped,
-    Effect.provide(stage(setting))
-  )
-
-/** Checks the invariants and gives the shape of the transcript. */
-const shape = ({ agent, before, recorder }: World, accepted: ReadonlyArray<string> = ["go"]) =>
-  Effect.gen(function*() {
-    const transcript = yield* agent.messages
-    const { followUps, steering } = yield* agent.queued
-    const requests = yield* ScriptedModel.requests
-    const queued = [...steering, ...followUps]
-    assert.deepStrictEqual(
-      violations({ events: recorder.events, before, transcript, requests, accepted, queued }),
-      []
-    )
-    assert.deepStrictEqual(recorder.changed, [])
-    return Transcript.print(transcript)
-  })
-
-const answers = (messages: ReadonlyArray<Messages.AgentMessage>): ReadonlyArray<string> =>
-  messages.filter(({ role }) => role === "toolResult").map(Messages.text)
-
-const executions = (recorder: Recorder): ReadonlyArray<string> =>
-  recorder.outline.filter((event) => event.startsWith("tool_execution")).map((event) =>
-    event.replace("tool_execution_", "")
-  )
-
-/** Starts a prompt, lets some time pass, aborts, and gives the result and when it came. */
-const abortAfter = ({ agent }: World, millis: number, grace = 0) =>
-  Effect.gen(function*() {
-    const run = yield* Effect.forkChild(timed(agent.prompt("go")))
-    yield* TestClock.adjust(millis)
-    const abort = yield* Effect.forkChild(agent.abort, { startImmediately: true })
-    yield* TestClock.adjust(grace)
-    assert.isTrue(ended(abort))
-    yield* Fiber.join(abort)
-    const [result, at] = yield* Fiber.join(run)
-    return { result, at, outcome: result.outcome._tag }
-  })
 
 describe("Abort", () => {
   describe("agent.abort", () => {
@@ -96,7 +42,7 @@ describe("Abort", () => {
             const idle = yield* Effect.forkChild(timed(agent.awaitIdle), { startImmediately: true })
             assert.isTrue((yield* agent.state).isStreaming)
             yield* TestClock.adjust(299)
-            assert.deepStrictEqual([first, second, idle, run].map(ended), [false, false, false, false])
+            assert.deepStrictEqual([ended(first), ended(second), ended(idle), ended(run)], [false, false, false, false])
             yield* TestClock.adjust(1)
             for (const fiber of [first, second, idle]) assert.strictEqual((yield* Fiber.join(fiber))[1], 600)
             assert.strictEqual((yield* Fiber.join(run)).outcome._tag, "Aborted")
@@ -133,25 +79,19 @@ describe("Abort", () => {
 
     it.effect("A1: from a fiber that a tool started it returns at once, too; awaitIdle fails there", () => {
       const log: Array<string> = []
-      const done = Deferred.makeUnsafe<void>()
+      const held: { agent?: Agent.AgentService } = {}
+      const inChild = Effect.gen(function*() {
+        log.push((yield* Effect.flip(held.agent!.awaitIdle))._tag)
+        yield* held.agent!.abort
+        log.push("returned")
+      }).pipe(Effect.uninterruptible)
       return scene({
         responses: [calls([["x", "a", {}]])],
-        tools: [
-          tool("a", () => Effect.andThen(Deferred.await(done), "never seen"))
-        ]
+        tools: [tool("a", () => Effect.forkChild(inChild).pipe(Effect.flatMap(Fiber.join), Effect.as("never seen")))]
       }, (world) =>
         Effect.gen(function*() {
-          const { agent } = world
-          yield* agent.subscribe((event) => {
-            if (event.type !== "tool_execution_start") return
-            return Effect.gen(function*() {
-              const idle = yield* Effect.flip(agent.awaitIdle)
-              log.push(idle._tag)
-              yield* agent.abort
-              log.push("returned")
-            }).pipe(Effect.forkChild, Effect.flatMap(Fiber.join))
-          })
-          const { outcome } = yield* finish(agent.prompt("go"))
+          held.agent = world.agent
+          const { outcome } = yield* finish(world.agent.prompt("go"))
           assert.deepStrictEqual(log, ["AgentBusy", "returned"])
           assert.strictEqual(outcome._tag, "Aborted")
           assert.strictEqual(yield* shape(world), "U A[x] R(x!)")
@@ -544,165 +484,6 @@ describe("Abort", () => {
             assert.strictEqual(yield* shape(world, ["go", "S", "F"]), "U A[a] R(a)")
             yield* finish(agent.continue)
             assert.strictEqual(yield* shape(world, ["go", "S", "F"]), "U A[a] R(a) U A U A")
-          })
-      ))
-  })
-
-  describe("the deaf", () => {
-    it.effect("A4: a tool that cannot be stopped is answered when the grace is over (B04)", () =>
-      scene({
-        responses: [calls([["a", "deaf", {}], ["b", "slow", {}]])],
-        tools: [deaf("deaf", 60_000), slow("slow", 60_000)]
-      }, (world) =>
-        Effect.gen(function*() {
-          const { at, result } = yield* abortAfter(world, 10, 1000)
-          assert.strictEqual(at, 1010)
-          const [left, stopped] = answers(result.messages)
-          assert.match(left!, /^Operation aborted.*(unknown|may still)/s)
-          assert.strictEqual(stopped, "Operation aborted")
-          assert.strictEqual(world.recorder.timeOf("tool_execution_end a!"), 1010)
-        })))
-
-    it.effect("A4: its late result and progress reach nobody, and the next request holds the one answer (B12, B14)", () => {
-      const late = tool("late", ({ update }) =>
-        Effect.uninterruptible(Effect.gen(function*() {
-          yield* Effect.sleep(100)
-          yield* update("late progress")
-          yield* Effect.sleep(100)
-          yield* update("later progress")
-          return "late result"
-        })))
-      return scene({
-        responses: [calls([["a", "late", {}]]), text("fine", { after: 120 })],
-        tools: [late],
-        options: { gracePeriod: 0 }
-      }, (world) =>
-        Effect.gen(function*() {
-          const { agent, recorder } = world
-          const { at } = yield* abortAfter(world, 10)
-          assert.strictEqual(at, 10)
-          const count = recorder.events.length
-          const next = yield* Effect.forkChild(agent.prompt("again"))
-          yield* TestClock.adjust("1 hour")
-          assert.strictEqual((yield* Fiber.join(next)).outcome._tag, "Completed")
-          assert.isFalse(recorder.shown.slice(count).some((event) => event.includes("tool_execution")))
-          assert.strictEqual(yield* shape(world, ["go", "again"]), "U A[a] R(a!) U A")
-          const last = (yield* ScriptedModel.requests).at(-1)
-          assert.strictEqual(Transcript.print(last!.messages), "U A[a] R(a!) U")
-          assert.match(answers(last!.messages).join(), /^Operation aborted/)
-        }))
-    })
-
-    it.effect("A4: the rest of a stream that cannot be stopped is not read (B06)", () => {
-      const log: Array<string> = []
-      return scene({
-        responses: [() =>
-          Effect.uninterruptible(Effect.sleep("1 minute")).pipe(
-            Effect.andThen(Effect.sync(() => log.push("late"))),
-            Effect.as(text("never"))
-          )],
-        options: { gracePeriod: "100 millis" }
-      }, (world) =>
-        Effect.gen(function*() {
-          const { at, outcome } = yield* abortAfter(world, 50, 100)
-          assert.deepStrictEqual([at, outcome], [150, "Aborted"])
-          assert.strictEqual(yield* shape(world), "U A{aborted}")
-          yield* TestClock.adjust("1 hour")
-          assert.deepStrictEqual(log, ["late"])
-          assert.strictEqual(yield* shape(world), "U A{aborted}")
-        }))
-    })
-
-    it.effect("A4: several of them share one grace", () =>
-      scene({
-        responses: [calls([["a", "deaf", {}], ["b", "deaf", {}], ["c", "deaf", {}]])],
-        tools: [deaf("deaf", 60_000)],
-        options: { toolExecution: "parallel" }
-      }, (world) =>
-        Effect.gen(function*() {
-          const { at } = yield* abortAfter(world, 10, 1000)
-          assert.strictEqual(at, 1010)
-          assert.deepStrictEqual(executions(world.recorder).slice(-3), ["end a!", "end b!", "end c!"])
-          assert.strictEqual(yield* shape(world), "U A[a,b,c] R(a!) R(b!) R(c!)")
-        })))
-
-    for (const kind of ["turn_end", "agent_end"] as const) {
-      it.effect(`A4: a listener that does not come back from the ${kind} of an aborted run is left behind`, () =>
-        scene({ responses: [hang(), text("fine")] }, (world) =>
-          Effect.gen(function*() {
-            const { agent, recorder } = world
-            let busy = true
-            yield* agent.subscribe((event) => busy && event.type === kind ? Effect.sleep("1 day") : undefined)
-            const { at, outcome } = yield* abortAfter(world, 100, 1000)
-            assert.deepStrictEqual([at, outcome], [1100, "Aborted"])
-            assert.strictEqual(recorder.shown.at(-1), "agent_end Aborted")
-            busy = false
-            const next = yield* Effect.forkChild(agent.prompt("again"))
-            yield* TestClock.adjust("1 minute")
-            assert.strictEqual((yield* Fiber.join(next)).outcome._tag, "Completed")
-            assert.strictEqual(yield* shape(world, ["go", "again"]), "U A{aborted} U A")
-          })))
-    }
-  })
-
-  describe("finishTurn for the open turn", () => {
-    it.effect("A3: is asked once; its answer is ignored, and what it steers stays queued", () => {
-      const seen: Array<string> = []
-      const held: { agent?: Agent.AgentService } = {}
-      return scene({
-        responses: [calls([["a", "slow", {}]])],
-        tools: [slow("slow", 1000)],
-        hooks: [
-          Hooks.finishTurn(({ message, newMessages, toolResults }) => {
-            seen.push(`${Transcript.print([message, ...toolResults])} of ${Transcript.print(newMessages)}`)
-            return Effect.as(held.agent!.steer("S"), "continue" as const)
-          }),
-          Hooks.prepareNextTurn(() => void seen.push("prepareNextTurn"))
-        ]
-      }, (world) =>
-        Effect.gen(function*() {
-          held.agent = world.agent
-          const { outcome } = yield* abortAfter(world, 100)
-          assert.strictEqual(outcome, "Aborted")
-          assert.deepStrictEqual(seen, ["A[a] R(a!) of U A[a] R(a!)"])
-          assert.strictEqual(yield* shape(world, ["go", "S"]), "U A[a] R(a!)")
-        }))
-    })
-
-    const slowly: Record<string, Effect.Effect<undefined, unknown>> = {
-      "takes longer than the grace": Effect.as(Effect.sleep("1 day"), undefined),
-      "takes longer than the grace and is deaf": Effect.uninterruptible(Effect.as(Effect.sleep("1 day"), undefined))
-    }
-    for (const [name, hook] of Object.entries(slowly)) {
-      it.effect(`A3: one that ${name} is not waited for any longer`, () =>
-        scene({ responses: [hang()], hooks: [Hooks.finishTurn(() => hook)] }, (world) =>
-          Effect.gen(function*() {
-            const { at, outcome } = yield* abortAfter(world, 100, 1000)
-            assert.deepStrictEqual([at, outcome], [1100, "Aborted"])
-            assert.strictEqual(yield* shape(world), "U A{aborted}")
-          })))
-    }
-
-    it.effect("A3: one that fails changes nothing about the abort", () =>
-      scene(
-        { responses: [hang()], hooks: [Hooks.finishTurn(() => Effect.die("broken"))] },
-        (world) =>
-          Effect.gen(function*() {
-            const { outcome } = yield* abortAfter(world, 100)
-            assert.strictEqual(outcome, "Aborted")
-            assert.strictEqual(yield* shape(world), "U A{aborted}")
-            assert.strictEqual((yield* world.agent.state).errorMessage, "Request was aborted")
-          })
-      ))
-
-    it.effect("A3: one within the grace is waited for", () =>
-      scene(
-        { responses: [hang()], hooks: [Hooks.finishTurn(() => Effect.sleep(700))] },
-        (world) =>
-          Effect.gen(function*() {
-            const { at } = yield* abortAfter(world, 100, 700)
-            assert.strictEqual(at, 800)
-            assert.strictEqual(world.recorder.timeOf("turn_end A{aborted}"), 800)
           })
       ))
   })

@@ -3,15 +3,15 @@ import { Effect, Fiber, Queue, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Agent, Hooks, Messages, Queues, StreamFn, Tools } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
-import { assertBalanced, ofType, record, settled, withEndlessModel, withModel } from "./utils/agents.ts"
-import { echo, gated, slow, textOf } from "./utils/sampleTools.ts"
+import { assertBalanced, ofType, record, withEndlessModel, withModel } from "./utils/agents.ts"
+import { echo, gated, slow } from "./utils/sampleTools.ts"
 
 const fine = ScriptedModel.text("fine")
 const calling = ScriptedModel.calls([["a", "slow", { ms: 100 }]])
 
 /** What users said, in the order of the transcript. */
 const said = (messages: ReadonlyArray<Messages.AgentMessage>): ReadonlyArray<string> =>
-  messages.flatMap((message) => message.role === "user" ? [textOf(message.content)] : [])
+  messages.flatMap((message) => message.role === "user" ? [Messages.text(message)] : [])
 
 /** The texts of the messages that wait. */
 const waiting = (agent: Agent.AgentService) =>
@@ -173,7 +173,8 @@ describe("Modes", () => {
       Effect.gen(function*() {
         const agent = yield* Agent.make({})
         yield* three(agent, queue)
-        const set = queue === "steer" ? agent.setSteeringMode : agent.setFollowUpMode
+        const set = (mode: Queues.QueueMode) =>
+          queue === "steer" ? agent.setSteeringMode(mode) : agent.setFollowUpMode(mode)
         yield* agent.subscribe((event) =>
           event.type === "message_end" && Messages.text(event.message) === "1" ? set("all") : undefined
         )
@@ -398,7 +399,8 @@ describe("Nothing is lost or delivered twice", () => {
         yield* agent.followUp("5")
         const run = yield* Effect.forkChild(agent.prompt("go"))
         yield* TestClock.adjust(at)
-        yield* agent.abort
+        yield* Effect.forkChild(agent.abort)
+        yield* TestClock.adjust("1 hour")
         const { messages } = yield* Fiber.join(run)
         const [steering, followUps] = yield* waiting(agent)
         assert.deepStrictEqual([...said(messages), ...steering!, ...followUps!], ["go", ...sent, "5"])

@@ -14,5 +14,6 @@ export const makeAgent: Effect.Effect<
 > = Agent.make({
   systemPrompt: "You answer questions about the files of the working folder. Look before you answer.",
   model: { id: "rules", name: "RuleBasedModel", provider: "demo" },
-  tools: fileTools
+  tools: fileTools,
+  limits: { turns: 12 }
 })

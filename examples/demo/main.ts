@@ -75,6 +75,7 @@ const ask = (question: string) =>
     Effect.scoped,
     Effect.catchTags({
       RunFailed: ({ message }) => new Failed({ message }),
+      RunLimited: ({ message }) => new Failed({ message }),
       RunAborted: () => Effect.interrupt
     })
   )

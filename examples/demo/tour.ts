@@ -10,10 +10,10 @@ import { makeDisplay } from "./display.ts"
 /** Waits until a tool reports its first progress. */
 const toolAtWork = Effect.fnUntraced(function*(agent: Agent.AgentService) {
   const working = yield* Deferred.make<void>()
-  const unsubscribe = yield* agent.subscribe((event) =>
+  yield* agent.subscribe((event) =>
     event.type === "tool_execution_update" ? Deferred.succeed(working, undefined) : undefined
   )
-  return Effect.ensuring(Deferred.await(working), unsubscribe)
+  return Deferred.await(working)
 })
 
 export const tour = Effect.gen(function*() {

@@ -21,11 +21,14 @@ import type { Model, ResponseInfo, StreamEnd, StreamEvent } from "../StreamFn.ts
 import { readArguments } from "./callArguments.ts"
 import { freshId } from "./freshIds.ts"
 import { wellFormed } from "./json.ts"
+import { snapshotOf } from "./snapshot.ts"
 
 type Block = TextContent | ThinkingContent | ToolCall
 
 /** What an event means for the loop: nothing to tell, the message's start, an update, or its end. */
 export type Step = undefined | "start" | "end" | AssistantMessageEvent
+
+const noInfo: ResponseInfo = {}
 
 export class Accumulator {
   /** The message was announced with `message_start`. */
@@ -35,9 +38,10 @@ export class Accumulator {
   readonly #model: Model
   readonly #timestamp: number
   #blocks: Array<Block> = []
-  readonly #open: Array<boolean> = []
+  /** The places of the blocks that are still growing. */
+  #open: Array<number> = []
   readonly #ids = new Set<string>()
-  #info: ResponseInfo = {}
+  #info: ResponseInfo = noInfo
   #usage: Usage = emptyUsage
   #end: { readonly stopReason: StopReason; readonly errorMessage: string | undefined } | undefined
 
@@ -96,9 +100,8 @@ export class Accumulator {
 
   /** An immutable snapshot of the message while it is being streamed. */
   snapshot(): AssistantMessage {
-    return {
+    const message = {
       role: "assistant",
-      content: this.#blocks.slice(),
       api: this.#model.api ?? "unknown",
       provider: this.#model.provider ?? "unknown",
       model: this.#model.id,
@@ -106,21 +109,17 @@ export class Accumulator {
       usage: this.#usage,
       stopReason: "pending",
       timestamp: this.#timestamp
-    }
+    } as const
+    return snapshotOf(message, this.#blocks, this.#open)
   }
 
   /** The finished message. `thinkingLevel` is the level that was asked for. */
   message(thinkingLevel: ThinkingLevel): AssistantMessage {
     const { errorMessage, stopReason } = this.#end!
-    for (let index = 0; index < this.#open.length; index++) {
-      // Arguments of a response that broke off are kept as they came; they never run.
-      if (this.#open[index]) {
-        this.#blocks[index] = finishBlock(
-          this.#blocks[index]!,
-          this.error === undefined && stopReason !== "error" && stopReason !== "aborted"
-        )
-      }
-    }
+    // Arguments of a response that broke off are kept as they came; they never run.
+    const complete = this.error === undefined && stopReason !== "error" && stopReason !== "aborted"
+    for (const index of this.#open) this.#blocks[index] = finishBlock(this.#blocks[index]!, complete)
+    this.#open = []
     return {
       role: "assistant",
       content: this.#blocks.slice(),
@@ -161,12 +160,12 @@ export class Accumulator {
       return this.#violation(`\`${type}\` for block ${index}, where block ${this.#blocks.length} comes next`)
     }
     this.#blocks.push(block)
-    this.#open.push(true)
+    this.#open.push(index)
     return this.announced ? { type, contentIndex: index } : undefined
   }
 
   #delta(type: "text_delta" | "thinking_delta" | "toolcall_delta", index: number, delta: string): Step {
-    const block = this.#open[index] === true ? this.#blocks[index]! : undefined
+    const block = this.#open.includes(index) ? this.#blocks[index]! : undefined
     if (block?.type === "text" && type === "text_delta") {
       this.#blocks[index] = { type: "text", text: block.text + delta }
     } else if (block?.type === "thinking" && type === "thinking_delta") {
@@ -179,7 +178,7 @@ export class Accumulator {
 
   #closeBlock(event: StreamEvent & { readonly type: "text_end" | "thinking_end" | "toolcall_end" }): Step {
     const index = event.contentIndex
-    const block = this.#open[index] === true ? this.#blocks[index]! : undefined
+    const block = this.#open.includes(index) ? this.#blocks[index]! : undefined
     if (block?.type === "text" && event.type === "text_end") {
       const { textSignature } = event
       const text: TextContent = {
@@ -211,7 +210,7 @@ export class Accumulator {
   }
 
   #closed(index: number, block: Block, update: AssistantMessageEvent): Step {
-    this.#open[index] = false
+    this.#open = this.#open.filter((open) => open !== index)
     this.#blocks[index] = block
     return this.announced ? update : undefined
   }
@@ -220,7 +219,7 @@ export class Accumulator {
     this.#learn(event)
     if (event.content !== undefined) {
       this.#ids.clear()
-      this.#open.length = 0
+      this.#open = []
       this.#blocks = event.content.map((block) =>
         block.type === "toolCall"
           ? readArguments(
@@ -243,8 +242,6 @@ export class Accumulator {
     return "end"
   }
 }
-
-const noInfo: ResponseInfo = {}
 
 const finishBlock = (block: Block, complete: boolean): Block => {
   if (block.type === "text") {

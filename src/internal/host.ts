@@ -78,8 +78,14 @@ const withoutAmbient: <R>(
 interface Activity {
   run: Run
   aborted: boolean
-  readonly messages: Array<AgentMessage>
+  readonly results: Array<RunResult>
   readonly done: Deferred.Deferred<RunResult>
+}
+
+/** The last outcome and all messages of runs that followed each other. */
+const joined = (results: ReadonlyArray<RunResult>): RunResult => {
+  const last = results[results.length - 1]!
+  return results.length === 1 ? last : new RunResult(last.outcome, results.flatMap((result) => result.messages))
 }
 
 const noCalls: ReadonlySet<string> = new Set()
@@ -192,7 +198,7 @@ class Host implements AgentService {
   #begin(beginning: Beginning): Effect.Effect<RunResult> {
     return Effect.withFiber((fiber) => {
       const run = this.#makeRun(fiber.getRef(Clock.Clock), fiber.getRef(Budget) ?? Context.get(this.#services, Budget))
-      const activity: Activity = { run, aborted: false, messages: [], done: Deferred.makeUnsafe() }
+      const activity: Activity = { run, aborted: false, results: [], done: Deferred.makeUnsafe() }
       this.#activity = activity
       return startAndJoin(this.#start(run, beginning), activity.done, this.abort)
     })
@@ -235,18 +241,18 @@ class Host implements AgentService {
    */
   #settle(clock: Clock.Clock, budget: BudgetState | undefined, result: RunResult): Effect.Effect<void> {
     const activity = this.#activity!
-    for (const message of result.messages) activity.messages.push(message)
+    activity.results.push(result)
     this.#pendingToolCalls = undefined
     this.#returnQueued(result.outcome)
     const goesOn = result.outcome._tag === "Completed" && result.outcome.by !== "FinishTurn"
     if (!goesOn || activity.aborted || this.#followUps.size === 0) {
-      this.#becomeIdle(clock, activity, result)
+      this.#becomeIdle(clock, activity)
       return Effect.void
     }
     return Effect.asVoid(Effect.forkDetach(Effect.suspend(() => {
       const prompts = activity.aborted ? [] : this.#followUps.take()
       if (prompts.length === 0) {
-        this.#becomeIdle(clock, activity, result)
+        this.#becomeIdle(clock, activity)
         return Effect.void
       }
       for (const message of prompts) this.#followUps.delivered(message, 1)
@@ -263,11 +269,11 @@ class Host implements AgentService {
     this.#followUps.returned(because)
   }
 
-  #becomeIdle(clock: Clock.Clock, activity: Activity, { outcome }: RunResult): void {
+  #becomeIdle(clock: Clock.Clock, activity: Activity): void {
     this.#activity = undefined
     const now = clock.currentTimeMillisUnsafe()
     for (const note of this.#notes.splice(0)) this.#transcript.push(admit(note, now))
-    Deferred.doneUnsafe(activity.done, Exit.succeed(new RunResult(outcome, activity.messages)))
+    Deferred.doneUnsafe(activity.done, Exit.succeed(joined(activity.results)))
   }
 
   #reduce(event: AgentEvent): void {

@@ -1,5 +1,11 @@
 /** The driver actions of SCENARIO.md, section 8, against an agent. */
-import { Cause, type Context, Effect, Exit, type Fiber, type Scope, Stream } from "effect"
+import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import type * as Agent from "../../src/Agent.ts"
 import * as Loop from "../../src/Loop.ts"
 import type { AgentMessage, ImageContent } from "../../src/Messages.ts"

@@ -2,8 +2,16 @@
  * Virtual time: a `TestClock` that also tells when the next sleep is due, and a scheduler that tells when everything is
  * suspended. Together they let a player go from one instant to the next without stepping through the time in between.
  */
-import { Clock, Context, Duration, Effect, Exit, Layer, Logger, Scheduler, Scope } from "effect"
-import { TestClock } from "effect/testing"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Scheduler from "effect/Scheduler"
+import * as Scope from "effect/Scope"
+import * as TestClock from "effect/testing/TestClock"
 
 /** Rounds without end mean that a fiber spins instead of suspending. */
 const maxRounds = 100_000

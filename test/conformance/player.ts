@@ -1,5 +1,10 @@
 /** Plays scenarios (SCENARIO.md) against this library, under a test clock, and gives their traces. */
-import { Cause, Context, Effect, Exit, Layer, Scope } from "effect"
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
 import * as Agent from "../../src/Agent.ts"
 import { direct, errorText, type Root, stateOf } from "./actions.ts"
 import { makeVirtualTime } from "./clock.ts"

@@ -1,5 +1,6 @@
 /** The scripted hooks of SCENARIO.md, section 6, as layers. */
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as ConvertToLlm from "../../src/ConvertToLlm.ts"
 import * as Hooks from "../../src/Hooks.ts"
 import type { AgentMessage } from "../../src/Messages.ts"

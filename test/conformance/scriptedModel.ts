@@ -1,5 +1,12 @@
 /** The scripted model of SCENARIO.md, section 5, as a `StreamFn`: a hot source, read through an unbounded queue. */
-import { Cause, Effect, Exit, type Layer, Queue, Redacted, type Scope, Stream } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import { ModelError } from "../../src/Errors.ts"
 import * as StreamFn from "../../src/StreamFn.ts"
 import { normMessages, showTool } from "./normalize.mjs"

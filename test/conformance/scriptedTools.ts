@@ -1,5 +1,6 @@
 /** The scripted tools of SCENARIO.md, section 4. */
-import { Effect, type Fiber } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import * as Tools from "../../src/Tools.ts"
 import { json, normResult } from "./normalize.mjs"
 import { type Draft, ScriptedFailure, type Stage, wait } from "./stage.ts"

@@ -1,5 +1,6 @@
 /** What the scripted model, tools, hooks and listeners of one scenario share: the time, the trace, and the rules' bookkeeping. */
-import { Data, Effect } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import type { AgentEvent } from "../../src/Events.ts"
 import type { AgentMessage } from "../../src/Messages.ts"
 import type { Tool } from "../../src/Tools.ts"

@@ -114,7 +114,9 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     Hooks.prepareNextTurn(() => pass("prepareNextTurn", { messages: [Messages.system("Be brief.")] })),
     Hooks.beforeToolCall(() => pass("beforeToolCall", Hooks.allow)),
     Hooks.afterToolCall(() => pass("afterToolCall", { details: "seen" })),
-    Hooks.finishTurn(() => pass("finishTurn", "continue" as const))
+    Hooks.finishTurn(({ message }) =>
+      pass("finishTurn", Messages.toolCalls(message).length > 0 ? "continue" : undefined)
+    )
   )
   const conversion = ConvertToLlm.layer((messages) => pass("convertToLlm", messages.filter(Messages.isMessage)))
   const stream = (request: StreamFn.StreamRequest) =>

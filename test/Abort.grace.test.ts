@@ -1,0 +1,171 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { type Agent, Hooks } from "../src/index.ts"
+import { ScriptedModel, Transcript } from "../src/testing/index.ts"
+import { abortAfter, answers, executions, scene, shape } from "./utils/scene.ts"
+import { deaf, slow, tool } from "./utils/timedTools.ts"
+
+const { calls, hang, text } = ScriptedModel
+
+describe("Abort and its grace", () => {
+  describe("the deaf", () => {
+    it.effect("A4: a tool that cannot be stopped is answered when the grace is over (B04)", () =>
+      scene({
+        responses: [calls([["a", "deaf", {}], ["b", "slow", {}]])],
+        tools: [deaf("deaf", 60_000), slow("slow", 60_000)]
+      }, (world) =>
+        Effect.gen(function*() {
+          const { at, result } = yield* abortAfter(world, 10, 1000)
+          assert.strictEqual(at, 1010)
+          const [left, stopped] = answers(result.messages)
+          assert.match(left!, /^Operation aborted.*unknown/s)
+          assert.strictEqual(stopped, "Operation aborted")
+          assert.strictEqual(world.recorder.timeOf("tool_execution_end a!"), 1010)
+        })))
+
+    it.effect("A4: its late result and progress reach nobody, and the next request holds the one answer (B12, B14)", () => {
+      const late = tool("late", ({ update }) =>
+        Effect.uninterruptible(Effect.gen(function*() {
+          yield* Effect.sleep(100)
+          yield* update("late progress")
+          yield* Effect.sleep(100)
+          yield* update("later progress")
+          return "late result"
+        })))
+      return scene({
+        responses: [calls([["a", "late", {}]]), text("fine", { after: 120 })],
+        tools: [late],
+        options: { gracePeriod: 0 }
+      }, (world) =>
+        Effect.gen(function*() {
+          const { agent, recorder } = world
+          const { at } = yield* abortAfter(world, 10)
+          assert.strictEqual(at, 10)
+          const count = recorder.events.length
+          const next = yield* Effect.forkChild(agent.prompt("again"))
+          yield* TestClock.adjust("1 hour")
+          assert.strictEqual((yield* Fiber.join(next)).outcome._tag, "Completed")
+          assert.isFalse(recorder.shown.slice(count).some((event) => event.includes("tool_execution")))
+          assert.strictEqual(yield* shape(world, ["go", "again"]), "U A[a] R(a!) U A")
+          const last = (yield* ScriptedModel.requests).at(-1)
+          assert.strictEqual(Transcript.print(last!.messages), "U A[a] R(a!) U")
+          assert.match(answers(last!.messages).join(), /^Operation aborted/)
+        }))
+    })
+
+    it.effect("A4: the rest of a stream that cannot be stopped is not read (B06)", () => {
+      const log: Array<string> = []
+      return scene({
+        responses: [() =>
+          Effect.sleep("1 minute").pipe(
+            Effect.andThen(Effect.sync(() => log.push("late"))),
+            Effect.as(text("never")),
+            Effect.uninterruptible
+          )],
+        options: { gracePeriod: "100 millis" }
+      }, (world) =>
+        Effect.gen(function*() {
+          const { at, outcome } = yield* abortAfter(world, 50, 100)
+          assert.deepStrictEqual([at, outcome], [150, "Aborted"])
+          assert.strictEqual(yield* shape(world), "U A{aborted}")
+          yield* TestClock.adjust("1 hour")
+          assert.deepStrictEqual(log, ["late"])
+          assert.strictEqual(yield* shape(world), "U A{aborted}")
+        }))
+    })
+
+    it.effect("A4: several of them share one grace", () =>
+      scene({
+        responses: [calls([["a", "deaf", {}], ["b", "deaf", {}], ["c", "deaf", {}]])],
+        tools: [deaf("deaf", 60_000)],
+        options: { toolExecution: "parallel" }
+      }, (world) =>
+        Effect.gen(function*() {
+          const { at } = yield* abortAfter(world, 10, 1000)
+          assert.strictEqual(at, 1010)
+          assert.deepStrictEqual(executions(world.recorder).slice(-3), ["end a!", "end b!", "end c!"])
+          assert.strictEqual(yield* shape(world), "U A[a,b,c] R(a!) R(b!) R(c!)")
+        })))
+
+    for (const kind of ["turn_end", "agent_end"] as const) {
+      it.effect(`A4: a listener that does not come back from the ${kind} of an aborted run is left behind`, () =>
+        scene({ responses: [hang(), text("fine")] }, (world) =>
+          Effect.gen(function*() {
+            const { agent, recorder } = world
+            let busy = true
+            yield* agent.subscribe((event) => busy && event.type === kind ? Effect.sleep("1 day") : undefined)
+            const { at, outcome } = yield* abortAfter(world, 100, 1000)
+            assert.deepStrictEqual([at, outcome], [1100, "Aborted"])
+            assert.strictEqual(recorder.shown.at(-1), "agent_end Aborted")
+            busy = false
+            const next = yield* Effect.forkChild(agent.prompt("again"))
+            yield* TestClock.adjust("1 minute")
+            assert.strictEqual((yield* Fiber.join(next)).outcome._tag, "Completed")
+            assert.strictEqual(yield* shape(world, ["go", "again"]), "U A{aborted} U A")
+          })))
+    }
+  })
+
+  describe("finishTurn for the open turn", () => {
+    it.effect("A3: is asked once; its answer is ignored, and what it steers stays queued", () => {
+      const seen: Array<string> = []
+      const held: { agent?: Agent.AgentService } = {}
+      return scene({
+        responses: [calls([["a", "slow", {}]])],
+        tools: [slow("slow", 1000)],
+        hooks: [
+          Hooks.finishTurn(({ message, newMessages, toolResults }) => {
+            seen.push(`${Transcript.print([message, ...toolResults])} of ${Transcript.print(newMessages)}`)
+            return Effect.as(held.agent!.steer("S"), "continue" as const)
+          }),
+          Hooks.prepareNextTurn(() => void seen.push("prepareNextTurn"))
+        ]
+      }, (world) =>
+        Effect.gen(function*() {
+          held.agent = world.agent
+          const { outcome } = yield* abortAfter(world, 100)
+          assert.strictEqual(outcome, "Aborted")
+          assert.deepStrictEqual(seen, ["A[a] R(a!) of U A[a] R(a!)"])
+          assert.strictEqual(yield* shape(world, ["go", "S"]), "U A[a] R(a!)")
+        }))
+    })
+
+    const slowly: Record<string, Effect.Effect<undefined, unknown>> = {
+      "takes longer than the grace": Effect.as(Effect.sleep("1 day"), undefined),
+      "takes longer than the grace and is deaf": Effect.uninterruptible(Effect.as(Effect.sleep("1 day"), undefined))
+    }
+    for (const [name, hook] of Object.entries(slowly)) {
+      it.effect(`A3: one that ${name} is not waited for any longer`, () =>
+        scene({ responses: [hang()], hooks: [Hooks.finishTurn(() => hook)] }, (world) =>
+          Effect.gen(function*() {
+            const { at, outcome } = yield* abortAfter(world, 100, 1000)
+            assert.deepStrictEqual([at, outcome], [1100, "Aborted"])
+            assert.strictEqual(yield* shape(world), "U A{aborted}")
+          })))
+    }
+
+    it.effect("A3: one that fails changes nothing about the abort", () =>
+      scene(
+        { responses: [hang()], hooks: [Hooks.finishTurn(() => Effect.die("broken"))] },
+        (world) =>
+          Effect.gen(function*() {
+            const { outcome } = yield* abortAfter(world, 100)
+            assert.strictEqual(outcome, "Aborted")
+            assert.strictEqual(yield* shape(world), "U A{aborted}")
+            assert.strictEqual((yield* world.agent.state).errorMessage, "Request was aborted")
+          })
+      ))
+
+    it.effect("A3: one within the grace is waited for", () =>
+      scene(
+        { responses: [hang()], hooks: [Hooks.finishTurn(() => Effect.sleep(700))] },
+        (world) =>
+          Effect.gen(function*() {
+            const { at } = yield* abortAfter(world, 100, 700)
+            assert.strictEqual(at, 800)
+            assert.strictEqual(world.recorder.timeOf("turn_end A{aborted}"), 800)
+          })
+      ))
+  })
+})
