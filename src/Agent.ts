@@ -35,7 +35,9 @@ import type { Any, ExecutionMode, Services } from "./Tools.ts"
  *
  * - `systemPrompt` and `tools` become the first system message, unless `messages` begins with one: then that one counts
  * - `messages`: a stored transcript
- * - `transcript`: what is done with one that is broken: mended and reported to the log, or refused; default `repair`
+ * - `transcript`: what is done with one in which calls and results do not pair, ids double or messages are empty: mended
+ *   and reported to the log, or refused; default `repair`. Open calls at its end are left to the next run, which answers
+ *   them
  * - `steeringMode`, `followUpMode`: how many queued messages one drain takes; default `one-at-a-time`
  *
  * @category models
@@ -156,7 +158,7 @@ export interface AgentService {
    * subscription, and awaited; the agent's state already includes the event. One that fails is logged and costs nothing
    * else, unless it is `required`, as a session writer is: then its failure ends the run.
    */
-  readonly subscribe: <E, R>(
+  readonly subscribe: <E = never, R = never>(
     listener: Listener<E, R>,
     options?: { readonly required?: boolean | undefined }
   ) => Effect.Effect<Effect.Effect<void>, never, R>

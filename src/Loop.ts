@@ -40,10 +40,13 @@ import type { Any, Services } from "./Tools.ts"
 // The loop
 // -----------------------------------------------------------------------------
 
-/** How a run begins: with prompts, or from the context as it is, after answers to calls it left open. */
+/** How a run begins: with prompts, or from the context as it is; after results for calls that were left open. */
 export type Beginning =
-  | { readonly _tag: "Prompts"; readonly prompts: ReadonlyArray<AgentMessage>; readonly fromSteering: boolean }
-  | { readonly _tag: "Continue"; readonly results: ReadonlyArray<AgentMessage> }
+  & { readonly results: ReadonlyArray<AgentMessage> }
+  & (
+    | { readonly _tag: "Prompts"; readonly prompts: ReadonlyArray<AgentMessage>; readonly fromSteering: boolean }
+    | { readonly _tag: "Continue" }
+  )
 
 const agentStart: AgentEvent = { type: "agent_start" }
 const turnStart: AgentEvent = { type: "turn_start" }
@@ -117,9 +120,11 @@ const noMessages: ReadonlyArray<AgentMessage> = []
 /** The prompts, with the declaration of tools the model does not know of. A continued run declares before its request. */
 const promptsOf = (run: Run, beginning: Beginning): ReadonlyArray<AgentMessage> => {
   const now = run.now()
-  if (beginning._tag === "Continue") return beginning.results.map((message) => admit(message, now))
+  const results = beginning.results.map((message) => admit(message, now))
+  if (beginning._tag === "Continue") return results
   const prompts = beginning.prompts.map((message) => admit(message, now))
-  return declareTools(run.context, run.settings.tools.declarations, prompts, now)
+  // Nothing stands between a call and its result.
+  return [...results, ...declareTools(run.context, run.settings.tools.declarations, prompts, now)]
 }
 
 const nextPrompt = (run: Run): AgentMessage | undefined => {
@@ -377,7 +382,7 @@ export const run = <const T extends ReadonlyArray<Any>, E = never, R = never>(
   context: LoopContext<T>,
   options: LoopOptions<E, R> = {}
 ): Effect.Effect<RunResult, CannotContinue, StreamFn | R | Services<T[number]>> =>
-  runFrom({ _tag: "Prompts", prompts, fromSteering: false }, context, options)
+  runFrom({ _tag: "Prompts", results: noMessages, prompts, fromSteering: false }, context, options)
 
 const checkContinue = (messages: ReadonlyArray<AgentMessage>): Effect.Effect<void, CannotContinue> => {
   const last = messages.at(-1)

@@ -3,6 +3,7 @@ import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { type Agent, Hooks } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
+import { logged } from "./utils/agents.ts"
 import { abortAfter, answers, executions, scene, shape } from "./utils/scene.ts"
 import { deaf, slow, tool } from "./utils/timedTools.ts"
 
@@ -87,6 +88,80 @@ describe("Abort and its grace", () => {
           assert.deepStrictEqual(executions(world.recorder).slice(-3), ["end a!", "end b!", "end c!"])
           assert.strictEqual(yield* shape(world), "U A[a,b,c] R(a!) R(b!) R(c!)")
         })))
+
+    it.effect("A4: a finalizer that takes longer than the grace is left behind", () => {
+      const log: Array<string> = []
+      const finalizer = (name: string) =>
+        Effect.andThen(Effect.sleep("1 minute"), Effect.sync(() => void log.push(name)))
+      const polite = tool("polite", () => Effect.onInterrupt(Effect.never, () => finalizer("tool")))
+      return scene(
+        { responses: [calls([["a", "polite", {}]]), text("fine")], tools: [polite] },
+        (world) =>
+          Effect.gen(function*() {
+            const { at, result } = yield* abortAfter(world, 100, 1000)
+            assert.strictEqual(at, 1100)
+            assert.match(answers(result.messages)[0]!, /^Operation aborted.*unknown/s)
+            assert.deepStrictEqual(log, [])
+            yield* TestClock.adjust("1 hour")
+            assert.deepStrictEqual(log, ["tool"])
+            assert.strictEqual(yield* shape(world), "U A[a] R(a!)")
+          })
+      )
+    })
+
+    it.effect("A4: with a grace of 0 finalizers that need no time still run", () => {
+      const log: Array<string> = []
+      const polite = tool(
+        "polite",
+        () => Effect.onInterrupt(Effect.never, () => Effect.sync(() => void log.push("ran")))
+      )
+      return scene(
+        { responses: [calls([["a", "polite", {}]])], tools: [polite], options: { gracePeriod: 0 } },
+        (world) =>
+          Effect.gen(function*() {
+            const { at } = yield* abortAfter(world, 100)
+            yield* TestClock.adjust("1 hour")
+            assert.deepStrictEqual([at, log], [100, ["ran"]])
+            assert.strictEqual(yield* shape(world), "U A[a] R(a!)")
+          })
+      )
+    })
+
+    it.effect("A4: the finalizer of a stream is awaited within the grace, and run once (B06)", () => {
+      const log: Array<string> = []
+      const slowly = Effect.andThen(Effect.sleep(300), Effect.sync(() => void log.push("closed")))
+      return scene(
+        { responses: [() => Effect.onInterrupt(Effect.never, () => slowly)] },
+        (world) =>
+          Effect.gen(function*() {
+            const { at } = yield* abortAfter(world, 100, 300)
+            yield* TestClock.adjust("1 hour")
+            assert.deepStrictEqual([at, log], [400, ["closed"]])
+            assert.strictEqual(yield* shape(world), "U A{aborted}")
+          })
+      )
+    })
+
+    it.effect("A4: what it does later reaches a log", () => {
+      const failing = tool(
+        "failing",
+        () => Effect.uninterruptible(Effect.andThen(Effect.sleep("1 minute"), Effect.fail(new Error("late failure"))))
+      )
+      return logged(
+        scene(
+          { responses: [calls([["a", "failing", {}]])], tools: [failing], options: { gracePeriod: 0 } },
+          (world) =>
+            Effect.gen(function*() {
+              const { outcome } = yield* abortAfter(world, 100)
+              assert.strictEqual(outcome, "Aborted")
+              yield* TestClock.adjust("1 hour")
+              assert.strictEqual(yield* shape(world), "U A[a] R(a!)")
+            })
+        )
+      ).pipe(Effect.map(([, entries]) => {
+        assert.isTrue(entries.some((entry) => entry.includes("late failure")), entries.join("\n"))
+      }))
+    })
 
     for (const kind of ["turn_end", "agent_end"] as const) {
       it.effect(`A4: a listener that does not come back from the ${kind} of an aborted run is left behind`, () =>

@@ -3,7 +3,8 @@
  */
 import { Data } from "effect"
 import { anyKind, isAmbiguous, type Kind, kindOfWord } from "./kinds.ts"
-import { looksLikePath, prepositions, readPaths, type Word, wordsOf } from "./words.ts"
+import { looksLikePath, readPaths } from "./paths.ts"
+import { prepositions, setOf, type Word, wordsOf } from "./words.ts"
 
 /** Which numbers a question asks for. */
 export interface Wanted {
@@ -101,9 +102,9 @@ const readKinds = (words: ReadonlyArray<Word>): ReadonlyArray<Kind> => {
   return [...kinds.values()]
 }
 
-const generic = new Set(
-  "many the all of which what are list show any these those source most long longest shortest largest biggest smallest and or , two other big how number count find me in is ls please more"
-    .split(" ")
+const generic = setOf(
+  "many the all of which what are list show any these those source most long longest shortest largest biggest smallest and or , two other " +
+    "big how number count find me in is ls please more"
 )
 
 /** `Cobol` in `Cobol files` or `lines of Cobol in src`. */
@@ -119,12 +120,11 @@ const unknownKindOf = (words: ReadonlyArray<Word>): string | undefined =>
 // Searches
 // -----------------------------------------------------------------------------
 
-const leading = new Set(
+const leading = setOf(
   "for the word words text string phrase term all any every me occurrences occurrence uses usages of is are do does we i that"
-    .split(" ")
 )
-const trailing = new Set(
-  "? ! , used use defined declared mentioned called imported appear appears occur occurs come comes up found".split(" ")
+const trailing = setOf(
+  "? ! , used use defined declared mentioned called imported appear appears occur occurs come comes up found"
 )
 const searchVerb = new RegExp(`^(search|grep|find|look|where|often|times|${verbs})$`)
 

@@ -19,7 +19,7 @@ import type {
 import { emptyUsage } from "../Messages.ts"
 import type { Model, ResponseInfo, StreamEnd, StreamEvent } from "../StreamFn.ts"
 import { readArguments } from "./callArguments.ts"
-import { freshId } from "./freshIds.ts"
+import { freshId, type UsedIds } from "./freshIds.ts"
 import { wellFormed } from "./json.ts"
 import { snapshotOf } from "./snapshot.ts"
 
@@ -40,7 +40,7 @@ export class Accumulator {
   #blocks: Array<Block> = []
   /** The places of the blocks that are still growing. */
   #open: Array<number> = []
-  readonly #ids = new Set<string>()
+  readonly #ids: UsedIds = new Map()
   #info: ResponseInfo = noInfo
   #usage: Usage = emptyUsage
   #end: { readonly stopReason: StopReason; readonly errorMessage: string | undefined } | undefined

@@ -3,11 +3,20 @@
  */
 import { wellFormed } from "./json.ts"
 
-/** The id a call gets in a message whose calls so far have the ids in `used`, to which it is added: `ID_2`, or `call`. */
-export const freshId = (used: Set<string>, id: string): string => {
+/** The ids of a message's calls so far, each with the number that the next call of the same id tries first. */
+export type UsedIds = Map<string, number>
+
+/** The id a call gets: its own, `ID_2` and so on if that is used, `call` if it has none. It is added to `used`. */
+export const freshId = (used: UsedIds, id: string): string => {
   const base = id === "" ? "call" : wellFormed(id)
-  let fresh = base
-  for (let n = 2; used.has(fresh); n++) fresh = `${base}_${n}`
-  used.add(fresh)
+  let n = used.get(base)
+  if (n === undefined) {
+    used.set(base, 2)
+    return base
+  }
+  while (used.has(`${base}_${n}`)) n++
+  const fresh = `${base}_${n}`
+  used.set(base, n + 1)
+  used.set(fresh, 2)
   return fresh
 }

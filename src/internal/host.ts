@@ -24,15 +24,16 @@ import { Budget, type BudgetState } from "../Budget.ts"
 import { AgentBusy, AgentConfigError, CannotContinue, InvalidPrompt, type RunOutcome } from "../Errors.ts"
 import type { AgentEvent, ObservedEvent } from "../Events.ts"
 import { type Beginning, doubleLoop } from "../Loop.ts"
-import { type AgentMessage, initialSystem, user } from "../Messages.ts"
+import { type AgentMessage, initialSystem, repair, user } from "../Messages.ts"
 import { make as makeQueue, type MessageQueue, type QueueMode, type Receipt } from "../Queues.ts"
 import { RunResult } from "../RunResult.ts"
 import type { StreamFn } from "../StreamFn.ts"
 import type { Any, ExecutionMode, Services } from "../Tools.ts"
 import { admit } from "./admit.ts"
 import { Emitter, type Subscriber, subscriber, type Subscribers } from "./emitter.ts"
-import { wellFormed } from "./json.ts"
+import { excerpt, wellFormed } from "./json.ts"
 import { abort as abortRun, start, startAndJoin, stopForListener } from "./lifecycle.ts"
+import * as Log from "./log.ts"
 import { observe } from "./observer.ts"
 import { answersToOpenCalls } from "./openCalls.ts"
 import { type BaseConfig, readConfig, readSettings } from "./options.ts"
@@ -64,6 +65,30 @@ const readTranscript = (
         message: `The messages do not decode: ${problem}. Give messages as Messages.Transcript describes them.`
       })
   )
+
+/** What is done with a stored transcript whose messages decode but do not go together. */
+const pairUp = (
+  messages: ReadonlyArray<AgentMessage>,
+  mode: "repair" | "refuse"
+): Effect.Effect<ReadonlyArray<AgentMessage>, AgentConfigError> => {
+  const open = answersToOpenCalls(messages)
+  // Open calls at the end are no defect: the next run answers them (Q4).
+  const { messages: mended, repairs } = repair([...messages, ...open])
+  if (repairs.length === 0) return Effect.succeed(messages)
+  const report = repairs.map((one) => one.message).join("; ")
+  if (mode === "refuse") {
+    return Effect.fail(
+      new AgentConfigError({
+        reason: "InvalidTranscript",
+        message: `The transcript is broken: ${
+          excerpt(report, 1500)
+        }. Mend it with Messages.repair, or leave out \`transcript: "refuse"\`.`
+      })
+    )
+  }
+  const kept = mended.filter((message) => !open.some((answer) => answer === message))
+  return Effect.as(Log.warn(`The transcript was mended: ${excerpt(report, 1500)}`), kept)
+}
 
 /** Services of the place an agent is made in that belong to that place, not to the runs it starts later. */
 const withoutAmbient: <R>(
@@ -97,6 +122,7 @@ class Host implements AgentService {
   readonly #subscribers: Subscribers = { list: [] }
   readonly #steering: MessageQueue
   readonly #followUps: MessageQueue
+  readonly #transcriptMode: "repair" | "refuse"
   #sessionId: string | undefined
   #transcript: Transcript
   #activity: Activity | undefined
@@ -115,6 +141,7 @@ class Host implements AgentService {
     readonly steering: MessageQueue
     readonly followUps: MessageQueue
     readonly sessionId: string | undefined
+    readonly transcriptMode: "repair" | "refuse"
   }) {
     this.#config = options.config
     this.#services = options.services
@@ -123,6 +150,7 @@ class Host implements AgentService {
     this.#steering = options.steering
     this.#followUps = options.followUps
     this.#sessionId = options.sessionId
+    this.#transcriptMode = options.transcriptMode
   }
 
   // ---------------------------------------------------------------------------
@@ -141,7 +169,8 @@ class Host implements AgentService {
       const messages = readPrompt(input, options)
       if (Result.isFailure(messages)) return Effect.fail(messages.failure)
       if (activity === undefined) {
-        return this.#begin({ _tag: "Prompts", prompts: messages.success, fromSteering: false })
+        const results = answersToOpenCalls(this.#transcript.messages)
+        return this.#begin({ _tag: "Prompts", results, prompts: messages.success, fromSteering: false })
       }
       const queue = options.whileRunning === "steer" ? this.#steering : this.#followUps
       for (const message of messages.success) queue.offer(message)
@@ -165,7 +194,7 @@ class Host implements AgentService {
         const prompts = queue.take()
         if (prompts.length > 0) {
           for (const message of prompts) queue.delivered(message, 1)
-          return this.#begin({ _tag: "Prompts", prompts, fromSteering: queue === this.#steering })
+          return this.#begin({ _tag: "Prompts", results: [], prompts, fromSteering: queue === this.#steering })
         }
       }
       return Effect.fail(
@@ -257,7 +286,7 @@ class Host implements AgentService {
       }
       for (const message of prompts) this.#followUps.delivered(message, 1)
       activity.run = this.#makeRun(clock, budget)
-      return this.#start(activity.run, { _tag: "Prompts", prompts, fromSteering: false })
+      return this.#start(activity.run, { _tag: "Prompts", results: [], prompts, fromSteering: false })
     })))
   }
 
@@ -419,9 +448,13 @@ class Host implements AgentService {
   setMessages(messages: ReadonlyArray<AgentMessage>): Effect.Effect<void, AgentBusy | AgentConfigError> {
     return Effect.suspend((): Effect.Effect<void, AgentBusy | AgentConfigError> => {
       if (this.#activity !== undefined) return Effect.fail(busyChanging())
-      return Effect.map(Effect.fromResult(readTranscript(messages)), (read) => {
-        this.#transcript = new Transcript(read)
-      })
+      return Effect.flatMap(
+        Effect.fromResult(readTranscript(messages)),
+        (read) =>
+          Effect.map(pairUp(read, this.#transcriptMode), (paired) => {
+            this.#transcript = new Transcript(paired)
+          })
+      )
     })
   }
 
@@ -455,7 +488,7 @@ class Host implements AgentService {
     })
   }
 
-  subscribe<E, R>(
+  subscribe<E = never, R = never>(
     listener: Listener<E, R>,
     options?: { readonly required?: boolean | undefined }
   ): Effect.Effect<Effect.Effect<void>, never, R> {
@@ -549,7 +582,10 @@ export const makeHost = Effect.fnUntraced(
     const services = withoutAmbient(given)
     const config = yield* Effect.fromResult(readConfig(options, given))
     const settings = yield* Effect.fromResult(readSettings(options, options.tools ?? [], services))
-    const messages = options.messages === undefined ? [] : yield* Effect.fromResult(readTranscript(options.messages))
+    const mode = options.transcript ?? "repair"
+    const messages = options.messages === undefined
+      ? []
+      : yield* pairUp(yield* Effect.fromResult(readTranscript(options.messages)), mode)
     const first = messages[0]?.role === "system"
       ? undefined
       : initialSystem(
@@ -563,7 +599,8 @@ export const makeHost = Effect.fnUntraced(
       messages: first === undefined ? messages : [first, ...messages],
       steering: yield* makeQueue(options.steeringMode),
       followUps: yield* makeQueue(options.followUpMode),
-      sessionId: options.sessionId
+      sessionId: options.sessionId,
+      transcriptMode: mode
     })
     yield* Effect.addFinalizer(() => host.dispose)
     return host

@@ -7,7 +7,7 @@
  */
 import { type AgentMessage, type AssistantMessage, type ToolCall, type ToolResultMessage } from "../Messages.ts"
 import { excerpt } from "./excerpt.ts"
-import { freshId } from "./freshIds.ts"
+import { freshId, type UsedIds } from "./freshIds.ts"
 import { unanswered } from "./openCalls.ts"
 import { normalize } from "./requestMessages.ts"
 import { placeName, salvage } from "./salvage.ts"
@@ -250,7 +250,7 @@ class Mending {
     }
     const slots: Array<Slot> = []
     const called = new Map<string, Called>()
-    const used = new Set<string>()
+    const used: UsedIds = new Map()
     const content = message.content.map((block) => {
       if (block.type !== "toolCall") return block
       const slot = this.#giveId(index, block, used)
@@ -270,7 +270,7 @@ class Mending {
     this.#turns.push({ index, message: same ? message : { ...message, content }, slots })
   }
 
-  #giveId(index: number, given: ToolCall, used: Set<string>): Slot {
+  #giveId(index: number, given: ToolCall, used: UsedIds): Slot {
     const id = freshId(used, given.id)
     if (id === given.id) return { given, call: given, renamed: undefined, result: undefined }
     const renamed = given.id === ""

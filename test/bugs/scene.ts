@@ -89,11 +89,17 @@ export const play = (setting: Setting): Effect.Effect<Scene> => {
 }
 
 /** A scope and a scripted model for tests that drive an agent themselves. */
-export const withStage = (setting: Pick<Setting, "hooks" | "responses">) =>
+export const withStage = (setting: Setting) =>
 <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, Exclude<Exclude<R, Scope.Scope>, StreamFn.StreamFn | ScriptedModel.ScriptedModel>> =>
   Effect.provide(Effect.scoped(effect), stage(setting))
+
+/** Subscribes a listener that returns nothing. */
+export const listen = (
+  agent: Agent.AgentService,
+  listener: (event: Events.AgentEvent) => void
+): Effect.Effect<Effect.Effect<void>> => agent.subscribe(listener)
 
 /** Bytes of a text as UTF-8. */
 export const bytes = (text: string): number => Buffer.byteLength(text)

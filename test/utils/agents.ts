@@ -9,20 +9,18 @@ import { ScriptedModel, Transcript } from "../../src/testing/index.ts"
 import { resultText } from "./sampleTools.ts"
 
 /** Runs a test with a scripted model, in a scope of its own. */
-export const withModel =
-  (...responses: ReadonlyArray<ScriptedModel.Response | ScriptedModel.Responder>) =>
-  <A, E, R>(
-    effect: Effect.Effect<A, E, R>
-  ): Effect.Effect<A, E, Exclude<Exclude<R, Scope.Scope>, StreamFn.StreamFn | ScriptedModel.ScriptedModel>> =>
-    Effect.provide(Effect.scoped(effect), ScriptedModel.layer(responses))
+export const withModel = (...responses: ReadonlyArray<ScriptedModel.Response | ScriptedModel.Responder>) =>
+<A, E, R>(
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, Exclude<Exclude<R, Scope.Scope>, StreamFn.StreamFn | ScriptedModel.ScriptedModel>> =>
+  Effect.provide(Effect.scoped(effect), ScriptedModel.layer(responses))
 
 /** The same with a model that answers every request. */
-export const withEndlessModel =
-  (otherwise: ScriptedModel.Response | ScriptedModel.Responder) =>
-  <A, E, R>(
-    effect: Effect.Effect<A, E, R>
-  ): Effect.Effect<A, E, Exclude<Exclude<R, Scope.Scope>, StreamFn.StreamFn | ScriptedModel.ScriptedModel>> =>
-    Effect.provide(Effect.scoped(effect), ScriptedModel.layer([], { otherwise }))
+export const withEndlessModel = (otherwise: ScriptedModel.Response | ScriptedModel.Responder) =>
+<A, E, R>(
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, Exclude<Exclude<R, Scope.Scope>, StreamFn.StreamFn | ScriptedModel.ScriptedModel>> =>
+  Effect.provide(Effect.scoped(effect), ScriptedModel.layer([], { otherwise }))
 
 /** Runs an effect to its end while the clock goes on, at most an hour. */
 export const settled = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -132,7 +130,9 @@ export const assertBalanced = (events: ReadonlyArray<Events.AgentEvent>): void =
 }
 
 /** What was logged while an effect ran at any level, each entry with its cause, as text. */
-export const logged = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<readonly [A, ReadonlyArray<string>], E, R> => {
+export const logged = <A, E, R>(
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<readonly [A, ReadonlyArray<string>], E, R> => {
   const entries: Array<string> = []
   const logger = Logger.make<unknown, void>(({ cause, message }) => {
     entries.push(`${String(message)} ${Cause.pretty(cause)}`)

@@ -2,9 +2,9 @@
  * The invariants I1 to I4 and I6 of docs/SPEC.md, section 7, as checks of what one agent or loop did: its events, its
  * transcript, its requests and its queues.
  */
-import { isDeepStrictEqual as same } from "node:util"
 import { assert } from "@effect/vitest"
 import { Schema } from "effect"
+import { isDeepStrictEqual as same } from "node:util"
 import type { AgentEvent } from "../../src/Events.ts"
 import * as Messages from "../../src/Messages.ts"
 import { Transcript } from "../../src/testing/index.ts"

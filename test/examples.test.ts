@@ -1,0 +1,240 @@
+/**
+ * Runs every example and the demo as a user would: in a process of its own, without a terminal.
+ */
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, FileSystem, Path, type Scope, Stream } from "effect"
+import { ChildProcess, ChildProcessSpawner } from "effect/process"
+
+const root = new URL("..", import.meta.url)
+
+interface Ended {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+const start = Effect.fnUntraced(function*(file: string, args: ReadonlyArray<string> = [], folder?: string) {
+  const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+  const path = yield* Path.Path
+  const program = yield* path.fromFileUrl(new URL(file, root))
+  const cwd = folder ?? (yield* path.fromFileUrl(root))
+  return yield* spawner.spawn(ChildProcess.make(process.execPath, [program, ...args], { cwd, stdin: "ignore" }))
+})
+
+const run = Effect.fnUntraced(function*(file: string, args?: ReadonlyArray<string>, folder?: string) {
+  const process = yield* start(file, args, folder)
+  const text = (stream: typeof process.stdout) => Stream.mkString(Stream.decodeText(stream))
+  const [out, err] = yield* Effect.all([text(process.stdout), text(process.stderr)], { concurrency: 2 })
+  const ended: Ended = { code: yield* process.exitCode, out, err }
+  return ended
+})
+
+const demo = "examples/demo/main.ts"
+
+const test = <E>(
+  name: string,
+  body: () => Effect.Effect<void, E, NodeServices.NodeServices | Scope.Scope>
+): void => it.live(name, () => body().pipe(Effect.scoped, Effect.provide(NodeServices.layer)), 60_000)
+
+describe("examples", { concurrent: true }, () => {
+  const expected: Readonly<Record<string, ReadonlyArray<string>>> = {
+    "first-program.ts": ["It describes the package effect-pi.\nCompleted, 1052 tokens"],
+    "hooks.ts": ["R(a) \"user=ada password=***\"", "R(b!) \"deleting is not allowed here\""],
+    "steering.ts": [
+      "the steer: {\"turn\":2,\"_tag\":\"Delivered\"}",
+      "R(a) \"test is migrated\"\nU \"Leave test/legacy alone\"\nA",
+      "U \"Then update the changelog\"\nA",
+      "A{aborted} \"I begin with\"",
+      "timed out"
+    ],
+    "loop-alone.ts": ["events: agent_start turn_start", "tool_execution_end", "Completed, 4 messages to add"],
+    "tools.ts": [
+      "progress of a:",
+      "R(b!) \"the moon is out of reach\"",
+      "the moon: failed",
+      "city: Missing key",
+      "details of a:"
+    ],
+    "backend.ts": [
+      "event: agent_start\ndata: {\"type\":\"agent_start\"}\n",
+      "event: message_update",
+      "the run on the server: Completed",
+      "the run whose client left: Aborted"
+    ]
+  }
+  for (const [file, texts] of Object.entries(expected)) {
+    test(file, () =>
+      Effect.gen(function*() {
+        const { code, err, out } = yield* run(`examples/${file}`)
+        for (const text of texts) assert.include(out, text)
+        assert.strictEqual(err, "")
+        assert.strictEqual(code, 0)
+      }))
+  }
+
+  test("there is an expectation for every one", () =>
+    Effect.gen(function*() {
+      const fs = yield* FileSystem.FileSystem
+      const path = yield* Path.Path
+      const folder = yield* path.fromFileUrl(new URL("examples", root))
+      const files = (yield* fs.readDirectory(folder)).filter((name) => name.endsWith(".ts"))
+      assert.sameMembers(files, Object.keys(expected))
+    }))
+})
+
+/** Files with known numbers of lines, in a temporary folder. */
+const makeFolder = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const folder = yield* fs.realPath(yield* fs.makeTempDirectoryScoped({ prefix: "effect-pi-" }))
+  const write = (name: string, text: string) =>
+    Effect.andThen(
+      fs.makeDirectory(path.dirname(path.join(folder, name)), { recursive: true }),
+      fs.writeFileString(path.join(folder, name), text)
+    )
+  const lines = (n: number) => Array.from({ length: n }, (_, index) => `line ${index}\n`).join("")
+  yield* write("lib/one.ts", lines(11))
+  yield* write("lib/deep/two.ts", lines(29))
+  yield* write("lib/deep/unfinished.ts", `${lines(3)}no newline at the end`)
+  yield* write("lib/view.tsx", lines(2))
+  yield* write("lib/empty.ts", "")
+  yield* write("lib/node_modules/left-out.ts", lines(1000))
+  yield* write("lib/readme.md", lines(5))
+  yield* write("my notes/a b.md", "needle in a note\nnothing\n")
+  yield* write("my notes/data.json", "{\n  \"needle\": 1\n}\n")
+  yield* fs.symlink("/etc", path.join(folder, "way-out"))
+  return { folder, fs, path }
+})
+
+const ask = Effect.fnUntraced(function*(question: string) {
+  const { folder } = yield* makeFolder
+  const { code, err, out } = yield* run(demo, [question], folder)
+  assert.strictEqual(err, "")
+  assert.strictEqual(code, 0)
+  assert.notInclude(out, "\u001B", "no terminal, no control sequences")
+  return out
+})
+
+describe("demo", { concurrent: true }, () => {
+  test("counts lines and finds the longest file", () =>
+    Effect.gen(function*() {
+      const out = yield* ask("How many lines of TypeScript are in lib, and which file is longest?")
+      assert.include(out, "lib has 45 lines of TypeScript in 5 files.")
+      assert.include(out, ".ts 43 lines in 4 files; .tsx 2 lines in 1 file")
+      assert.include(out, "The longest is lib/deep/two.ts with 29 lines.")
+      assert.include(out, "Left out: lib/node_modules.")
+      assert.include(out, "as wc -l does")
+      assert.match(out, /turn 1 {2}request [^]*list_files[^]*count_lines[^]*turn 2 {2}request/, "the timeline")
+    }))
+
+  test("a nested folder, and a folder beside it", () =>
+    Effect.gen(function*() {
+      const out = yield* ask("How many lines of TypeScript are in ./lib/deep and \"my notes\"?")
+      assert.include(out, "lib/deep has 32 lines of TypeScript in 2 files.")
+      assert.include(out, "There are no TypeScript files in my notes")
+    }))
+
+  test("the working folder, in other words and for another language", () =>
+    Effect.gen(function*() {
+      const out = yield* ask("which is the longest Markdown file in .")
+      assert.include(
+        out,
+        "The working folder has 7 lines of Markdown in 2 files. The longest is lib/readme.md with 5 lines."
+      )
+    }))
+
+  test("the number of files, and the largest", () =>
+    Effect.gen(function*() {
+      const out = yield* ask("How many files are in 'my notes', and which one is the biggest file?")
+      assert.include(out, "my notes has 5 lines in 2 files.")
+      assert.include(out, "The largest is my notes/a b.md with 25 bytes.")
+    }))
+
+  test("reads a file", () =>
+    Effect.gen(function*() {
+      assert.include(
+        yield* ask("What does \"my notes/data.json\" say?"),
+        "my notes/data.json (3 lines, 18 bytes) says:\n{\n  \"needle\": 1\n}"
+      )
+    }))
+
+  test("searches", () =>
+    Effect.gen(function*() {
+      const out = yield* ask("Find needle in .")
+      assert.include(out, "2 lines in 2 files of the working folder contain \"needle\":")
+      assert.include(out, "my notes/a b.md:1: needle in a note")
+      assert.include(out, "my notes/data.json:2: \"needle\": 1")
+    }))
+
+  test("says what does not exist, and what is meant perhaps", () =>
+    Effect.gen(function*() {
+      assert.include(yield* ask("How many lines of TypeScript are in nope?"), "There is no nope in the working folder.")
+      assert.include(yield* ask("How many lines of TypeScript are in deep?"), "Did you mean lib/deep?")
+    }))
+
+  test("stays in the working folder", () =>
+    Effect.gen(function*() {
+      assert.include(yield* ask("How many lines of TypeScript are in ..?"), "\n.. is outside the working folder")
+      assert.include(yield* ask("list way-out"), "\nway-out is outside the working folder")
+    }))
+
+  test("says what it cannot do", () =>
+    Effect.gen(function*() {
+      assert.include(yield* ask("What is the meaning of life?"), "I do not understand that. I am a set of rules")
+      assert.include(yield* ask("How many lines of Cobol are in lib?"), "I do not know which files are Cobol")
+    }))
+
+  test("wrong usage ends with 2", () =>
+    Effect.gen(function*() {
+      const option = yield* run(demo, ["--nonsense"])
+      assert.strictEqual(option.code, 2)
+      assert.include(option.err, "Unknown option --nonsense.")
+      const folder = yield* run(demo, ["--folder", "no/such/folder", "list ."])
+      assert.strictEqual(folder.code, 2)
+      assert.include(folder.err, "There is no folder no/such/folder.")
+    }))
+
+  test("the tour", () =>
+    Effect.gen(function*() {
+      const { code, err, out } = yield* run(demo)
+      assert.strictEqual(err, "")
+      assert.strictEqual(code, 0)
+      for (const step of ["\n1. A question", "\n2. A steer", "\n3. A follow-up", "\n4. An abort"]) {
+        assert.include(out, step)
+      }
+      assert.match(out, /> How many lines of JSON [^]*> And how many lines [^]*> Which is the largest /)
+      const [calls] = /A\[([^\]]+)\](?![^]*A\[)/.exec(out)!.slice(1)
+      const results = out.matchAll(/^R\((\w+)!?\)/gm)
+      assert.deepStrictEqual(
+        Array.from(results, ([_, id]) => id),
+        calls!.split(","),
+        "every call is answered, in order"
+      )
+      assert.include(out, "The outcome is Aborted.")
+    }))
+
+  test("Ctrl-C while a tool works", () =>
+    Effect.gen(function*() {
+      const { folder, fs, path } = yield* makeFolder
+      // Takes minutes to count and no space on most disks.
+      yield* fs.writeFileString(path.join(folder, "huge.ts"), "")
+      yield* fs.truncate(path.join(folder, "huge.ts"), 2 ** 36)
+
+      const child = yield* start(demo, ["How many lines of TypeScript are in .?"], folder)
+      const working = yield* Deferred.make<void>()
+      let out = ""
+      const reading = yield* Effect.forkScoped(
+        Stream.runForEach(Stream.decodeText(child.stdout), (text) => {
+          out += text
+          return out.includes("working  count_lines") ? Deferred.succeed(working, undefined) : Effect.void
+        })
+      )
+      yield* Deferred.await(working)
+      yield* Effect.sync(() => process.kill(child.pid, "SIGINT"))
+      assert.strictEqual(yield* child.exitCode, 130)
+      yield* Fiber.join(reading)
+      assert.include(out, "\naborted; what was kept:\n")
+      assert.match(out, /A\[call_1,call_2\][^\n]*\nR\(call_1!?\)[^\n]*\nR\(call_2!\) "Operation aborted"/)
+    }))
+})

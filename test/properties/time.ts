@@ -1,0 +1,107 @@
+/**
+ * Virtual time: Effect's `TestClock`, with counts of what sleeps and of the fibers that are alive, and a way to tell when
+ * everything is suspended.
+ */
+import { Clock, Context, Effect, Exit, Layer, Logger, Metric, Scheduler, Scope } from "effect"
+import { TestClock } from "effect/testing"
+
+/** Rounds without end mean that a fiber spins instead of suspending. */
+const maxRounds = 20_000
+
+/** A fiber never suspends, or the clock never comes to rest. */
+export class Spinning extends Error {}
+
+const macrotask = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** Counts the tasks that wait to be run. */
+class CountingScheduler implements Scheduler.Scheduler {
+  readonly #inner = new Scheduler.MixedScheduler()
+  readonly executionMode = this.#inner.executionMode
+  waiting = 0
+  ran = 0
+
+  readonly shouldYield: Scheduler.Scheduler["shouldYield"] = (fiber) => this.#inner.shouldYield(fiber)
+
+  makeDispatcher(): Scheduler.SchedulerDispatcher {
+    const dispatcher = this.#inner.makeDispatcher()
+    return {
+      scheduleTask: (task, priority) => {
+        this.waiting++
+        dispatcher.scheduleTask(() => {
+          this.waiting--
+          if (++this.ran > 5_000_000) throw new Spinning("too many tasks")
+          task()
+        }, priority)
+      },
+      flush: () => dispatcher.flush()
+    }
+  }
+}
+
+export interface Time {
+  /** What fibers that live in this time run with. */
+  readonly context: Context.Context<never>
+  readonly now: () => number
+  /** How many fibers sleep. */
+  readonly sleeping: () => number
+  /** How many fibers are alive. */
+  readonly fibers: () => number
+  /** Goes on to this time, everything that is due on the way included. */
+  readonly advanceTo: (time: number) => Promise<void>
+  /** Resolves once every fiber is suspended. */
+  readonly settle: () => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+/** `log` is told of every log entry; `yieldAfter` is the number of operations after which a fiber lets others go on. */
+export const makeTime = async (
+  log: (level: string, text: string) => void,
+  yieldAfter: number | undefined
+): Promise<Time> => {
+  const scheduler = new CountingScheduler()
+  const scope = Scope.makeUnsafe()
+  const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
+    log(logLevel, Array.isArray(message) ? message.map(String).join(" ") : String(message))
+  })
+  const layer = Layer.mergeAll(TestClock.layer({ warningDelay: "1 hour" }), Logger.layer([logger]))
+  const built = await Effect.runPromiseWith(Context.make(Scheduler.Scheduler, scheduler))(
+    Layer.buildWithScope(layer, scope)
+  )
+  const testClock = await Effect.runPromiseWith(built)(TestClock.testClockWith(Effect.succeed))
+  let sleeping = 0
+  let fibers = 0
+  const clock: TestClock.TestClock = {
+    ...testClock,
+    sleep: (duration) =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => sleeping++),
+        () => testClock.sleep(duration),
+        () => Effect.sync(() => sleeping--)
+      )
+  }
+  const metrics: Metric.FiberRuntimeMetricsService = {
+    recordFiberStart: () => {
+      fibers++
+    },
+    recordFiberEnd: () => {
+      fibers--
+    }
+  }
+  const counted = Context.add(Context.add(built, Clock.Clock, clock), Metric.FiberRuntimeMetrics, metrics)
+  const settle = async () => {
+    for (let quiet = 0, round = 0; quiet < 2; round++) {
+      if (round > maxRounds) throw new Spinning(`the fibers do not suspend at ${testClock.currentTimeMillisUnsafe()} ms`)
+      await macrotask()
+      quiet = scheduler.waiting === 0 ? quiet + 1 : 0
+    }
+  }
+  return {
+    context: yieldAfter === undefined ? counted : Context.add(counted, Scheduler.MaxOpsBeforeYield, yieldAfter),
+    now: () => testClock.currentTimeMillisUnsafe(),
+    sleeping: () => sleeping,
+    fibers: () => fibers,
+    advanceTo: (time) => Effect.runPromiseWith(built)(testClock.setTime(time)).then(settle),
+    settle,
+    close: () => Effect.runPromiseWith(built)(Scope.close(scope, Exit.void))
+  }
+}
