@@ -25,7 +25,7 @@ const long = ScriptedModel.calls([["a", "slow", { ms: 1_800_000 }]])
 
 describe("One run at a time", () => {
   const messages = "Agent is already processing. Wait for completion before changing messages."
-  const refusals: ReadonlyArray<[string, (agent: Agent.AgentService) => Effect.Effect<unknown, { _tag: string }>, string]> = [
+  const refusals: ReadonlyArray<[string, (agent: Agent.AgentService) => Effect.Effect<unknown, { _tag: string; message: string }>, string]> = [
     [
       "prompt",
       (agent) => agent.prompt("x"),

@@ -127,7 +127,7 @@ const some = (n: number, one: string): string => `${n} ${one}${n === 1 ? "" : "s
 const place = (path: string): string => path === "." ? "the working folder" : path
 
 /** At the beginning of a sentence; the name of a folder stays as it is. */
-const Place = (path: string): string => path === "." ? "The working folder" : path
+const placeFirst = (path: string): string => path === "." ? "The working folder" : path
 
 const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
@@ -164,18 +164,20 @@ const measure = (kind: Kind, wanted: Wanted, listed: Answered, counted: Answered
     : list.kind === "file"
     ? `${some(lines, "line")}${of}`
     : `${some(lines, "line")}${of} in ${some(files, "file")}`
-  const endings = count === undefined || count.byEnding.length < 2 ?
+  // A language has several endings; which ones were found is said, unless it is only the usual one.
+  const usual = count === undefined || count.byEnding.every((one) => one.ending === kind.endings[0])
+  const endings = usual ?
     "" :
-    ` By ending: ${
-      count.byEnding.map((one) => `${one.ending} ${some(one.lines, "line")} in ${some(one.files, "file")}`).join("; ")
-    }.`
+    ` (${
+      count.byEnding.map((one) => `${one.ending}: ${some(one.lines, "line")} in ${some(one.files, "file")}`).join("; ")
+    })`
   const extremes = [
     wanted.longest || wanted.largest ? extreme("longest", count?.longest, "line") : "",
     wanted.shortest || wanted.smallest ? extreme("shortest", count?.shortest, "line") : "",
     wanted.largest ? extreme("largest", list.largest, "byte") : "",
     wanted.smallest ? extreme("smallest", list.smallest, "byte") : ""
   ].join("")
-  const text = `${Place(list.path)} has ${what}.${endings}${extremes}${noted(count?.notes ?? list.notes)}`
+  const text = `${placeFirst(list.path)} has ${what}${endings}.${extremes}${noted(count?.notes ?? list.notes)}`
   return { files, lines, text }
 }
 
@@ -186,7 +188,7 @@ const listing = (kind: Kind, listed: Answered): string => {
   const shown = list.listed.slice(0, 50)
   const of = kind.name === "" ? "" : `${kind.name} `
   return [
-    `${Place(list.path)} has ${list.files} ${of}file${list.files === 1 ? "" : "s"}:`,
+    `${placeFirst(list.path)} has ${list.files} ${of}file${list.files === 1 ? "" : "s"}:`,
     ...shown.map((file) => `  ${file.path} (${some(file.bytes, "byte")})`),
     ...(list.files > shown.length ? [`  and ${list.files - shown.length} more`] : []),
     ...list.notes.map((note) => `${sentence(note)}.`)

@@ -30,9 +30,10 @@ export const Question = Data.taggedEnum<Question>()
 
 export const readQuestion = (text: string): Question => {
   const words = wordsOf(text)
-  const has = (...some: ReadonlyArray<string>): boolean => words.some((word) => some.includes(word.lower))
-  const plain = words.map((word) => word.lower === "" ? "\"\"" : word.lower).join(" ")
-  const aboutFiles = has("file", "files")
+  const { paths, used } = readPaths(words)
+  const asked = words.filter((_, index) => !used.has(index))
+  const has = (...some: ReadonlyArray<string>): boolean => asked.some((word) => some.includes(word.lower))
+  const plain = asked.map((word) => word.quoted ? "\"\"" : word.lower).join(" ")
 
   const wanted: Wanted = {
     lines: has("line", "lines", "loc") || plain.includes("how long"),
@@ -41,18 +42,17 @@ export const readQuestion = (text: string): Question => {
     largest: has("largest", "biggest"),
     smallest: has("smallest")
   }
-  const record = wanted.longest || wanted.shortest || wanted.largest || wanted.smallest
+  const extreme = wanted.longest || wanted.shortest || wanted.largest || wanted.smallest
+  const aboutFiles = has("file", "files")
 
-  if (asksToSearch(plain) && !(record && aboutFiles && !has("search", "grep"))) return readSearch(words)
+  if (asksToSearch(plain) && !(extreme && aboutFiles && !has("search", "grep"))) return readSearch(words)
 
-  const { paths, used } = readPaths(words)
-  const rest = words.filter((_, index) => !used.has(index))
-  const kinds = readKinds(rest)
-  const unknownKind = kinds.length === 0 ? unknownKindOf(rest) : undefined
+  const kinds = readKinds(asked)
+  const unknownKind = kinds.length === 0 ? unknownKindOf(asked) : undefined
   const about = { kinds: kinds.length === 0 ? [anyKind] : kinds, paths: paths.length === 0 ? ["."] : paths }
   const counts = /\bhow (many|much|big|large)\b|\b(count|number of|size)\b/.test(plain)
 
-  if (record || wanted.lines || (counts && (aboutFiles || kinds.length > 0 || has("big", "large", "size")))) {
+  if (extreme || wanted.lines || (counts && (aboutFiles || kinds.length > 0 || has("big", "large", "size")))) {
     return unknownKind === undefined ? Question.Measure({ ...about, wanted }) : Question.Other({ unknownKind })
   }
   if (counts) return Question.Other({ unknownKind: undefined })

@@ -7,13 +7,15 @@ import { Transcript } from "../../src/testing/index.ts"
 import { makeAgent } from "./agent.ts"
 import { makeDisplay } from "./display.ts"
 
-/** Waits until a tool reports its first progress. */
-const toolAtWork = Effect.fnUntraced(function*(agent: Agent.AgentService) {
+/** Asks in the background, and waits until a tool reports its first progress, or there is nothing to wait for. */
+const askUntilToolWorks = Effect.fnUntraced(function*(agent: Agent.AgentService, question: string) {
   const working = yield* Deferred.make<void>()
   yield* agent.subscribe((event) =>
     event.type === "tool_execution_update" ? Deferred.succeed(working, undefined) : undefined
   )
-  return Deferred.await(working)
+  const run = yield* Effect.forkScoped(agent.prompt(question))
+  yield* Effect.raceFirst(Deferred.await(working), Fiber.await(run))
+  return run
 })
 
 export const tour = Effect.gen(function*() {
@@ -30,9 +32,7 @@ export const tour = Effect.gen(function*() {
     "\n2. A steer, sent while a tool works: no tool is cut, the model reads it before its next request."
   )
   yield* display.say("3. A follow-up, sent at the same time: it waits until the agent would stop.\n")
-  const atWork = yield* toolAtWork(agent)
-  const run = yield* Effect.forkChild(agent.prompt("How many lines of JSON are in test?"))
-  yield* atWork
+  const run = yield* askUntilToolWorks(agent, "How many lines of JSON are in test?")
   yield* agent.steer("And how many lines of Markdown are in docs?")
   yield* agent.followUp("Which is the largest Markdown file in docs?")
   yield* display.say("  (steer and follow-up are queued)")
@@ -40,9 +40,7 @@ export const tour = Effect.gen(function*() {
   yield* display.timeline
 
   yield* display.say("\n4. An abort, while tools work: they are interrupted, and every call has an answer.\n")
-  const busy = yield* toolAtWork(agent)
-  const doomed = yield* Effect.forkChild(agent.prompt("How many lines of JSON and TypeScript are in test?"))
-  yield* busy
+  const doomed = yield* askUntilToolWorks(agent, "How many lines of JSON and TypeScript are in test?")
   yield* agent.abort
   const { messages, outcome } = yield* Fiber.join(doomed)
   yield* display.say(`\nThe outcome is ${outcome._tag}. What this run added to the transcript:\n`)

@@ -21,23 +21,23 @@ import type {
   QueueOptions
 } from "../Agent.ts"
 import { Budget, type BudgetState } from "../Budget.ts"
-import { AgentBusy, AgentConfigError, CannotContinue, InvalidPrompt, type RunOutcome } from "../Errors.ts"
+import { AgentBusy, type AgentConfigError, CannotContinue, type InvalidPrompt, type RunOutcome } from "../Errors.ts"
 import type { AgentEvent, ObservedEvent } from "../Events.ts"
 import { type Beginning, doubleLoop } from "../Loop.ts"
-import { type AgentMessage, initialSystem, repair, user } from "../Messages.ts"
-import { make as makeQueue, type MessageQueue, type QueueMode, type Receipt } from "../Queues.ts"
+import { type AgentMessage, initialSystem } from "../Messages.ts"
+import { make as makeQueue, type QueueMode, type Receipt } from "../Queues.ts"
 import { RunResult } from "../RunResult.ts"
 import type { StreamFn } from "../StreamFn.ts"
 import type { Any, ExecutionMode, Services } from "../Tools.ts"
 import { admit } from "./admit.ts"
 import { Emitter, type Subscriber, subscriber, type Subscribers } from "./emitter.ts"
-import { excerpt, wellFormed } from "./json.ts"
+import { pairUp, readPrompt, readQueued, readTranscript } from "./hostInput.ts"
+import { wellFormed } from "./json.ts"
 import { abort as abortRun, start, startAndJoin, stopForListener } from "./lifecycle.ts"
-import * as Log from "./log.ts"
+import { Mailbox } from "./mailbox.ts"
 import { observe } from "./observer.ts"
 import { answersToOpenCalls } from "./openCalls.ts"
 import { type BaseConfig, readConfig, readSettings } from "./options.ts"
-import { readMessages } from "./readMessages.ts"
 import { CurrentRun, isInside, Run, type RunSettings } from "./run.ts"
 import { makeToolSet } from "./toolSet.ts"
 import { Transcript } from "./transcript.ts"
@@ -53,42 +53,6 @@ const busyContinuing = busyFor("continuing")
 const busyResetting = busyFor("resetting")
 const busyChanging = busyFor("changing messages")
 const busyWaiting = () => busy("The agent cannot be awaited from inside its own run.")
-
-const readTranscript = (
-  messages: ReadonlyArray<AgentMessage>
-): Result.Result<ReadonlyArray<AgentMessage>, AgentConfigError> =>
-  Result.mapError(
-    readMessages(messages),
-    (problem) =>
-      new AgentConfigError({
-        reason: "InvalidTranscript",
-        message: `The messages do not decode: ${problem}. Give messages as Messages.Transcript describes them.`
-      })
-  )
-
-/** What is done with a stored transcript whose messages decode but do not go together. */
-const pairUp = (
-  messages: ReadonlyArray<AgentMessage>,
-  mode: "repair" | "refuse"
-): Effect.Effect<ReadonlyArray<AgentMessage>, AgentConfigError> => {
-  const open = answersToOpenCalls(messages)
-  // Open calls at the end are no defect: the next run answers them (Q4).
-  const { messages: mended, repairs } = repair([...messages, ...open])
-  if (repairs.length === 0) return Effect.succeed(messages)
-  const report = repairs.map((one) => one.message).join("; ")
-  if (mode === "refuse") {
-    return Effect.fail(
-      new AgentConfigError({
-        reason: "InvalidTranscript",
-        message: `The transcript is broken: ${
-          excerpt(report, 1500)
-        }. Mend it with Messages.repair, or leave out \`transcript: "refuse"\`.`
-      })
-    )
-  }
-  const kept = mended.filter((message) => !open.some((answer) => answer === message))
-  return Effect.as(Log.warn(`The transcript was mended: ${excerpt(report, 1500)}`), kept)
-}
 
 /** Services of the place an agent is made in that belong to that place, not to the runs it starts later. */
 const withoutAmbient: <R>(
@@ -120,16 +84,12 @@ class Host implements AgentService {
   readonly #services: Context.Context<never>
   readonly #settings: RunSettings
   readonly #subscribers: Subscribers = { list: [] }
-  readonly #steering: MessageQueue
-  readonly #followUps: MessageQueue
+  readonly #mailbox: Mailbox
   readonly #transcriptMode: "repair" | "refuse"
   #sessionId: string | undefined
   #transcript: Transcript
   #activity: Activity | undefined
-  readonly #notes: Array<AgentMessage> = []
   readonly #observers = new Set<() => void>()
-  #named: Map<string, Receipt> | undefined
-  #posted = 0
   #pendingToolCalls: Set<string> | undefined
   #errorMessage: string | undefined
 
@@ -138,8 +98,7 @@ class Host implements AgentService {
     readonly services: Context.Context<never>
     readonly settings: RunSettings
     readonly messages: ReadonlyArray<AgentMessage>
-    readonly steering: MessageQueue
-    readonly followUps: MessageQueue
+    readonly mailbox: Mailbox
     readonly sessionId: string | undefined
     readonly transcriptMode: "repair" | "refuse"
   }) {
@@ -147,8 +106,7 @@ class Host implements AgentService {
     this.#services = options.services
     this.#settings = options.settings
     this.#transcript = new Transcript(options.messages)
-    this.#steering = options.steering
-    this.#followUps = options.followUps
+    this.#mailbox = options.mailbox
     this.#sessionId = options.sessionId
     this.#transcriptMode = options.transcriptMode
   }
@@ -172,7 +130,7 @@ class Host implements AgentService {
         const results = answersToOpenCalls(this.#transcript.messages)
         return this.#begin({ _tag: "Prompts", results, prompts: messages.success, fromSteering: false })
       }
-      const queue = options.whileRunning === "steer" ? this.#steering : this.#followUps
+      const queue = options.whileRunning === "steer" ? this.#mailbox.steering : this.#mailbox.followUps
       for (const message of messages.success) queue.offer(message)
       return startAndJoin(Effect.void, activity.done, this.abort)
     })
@@ -190,11 +148,11 @@ class Host implements AgentService {
       }
       const results = answersToOpenCalls(messages)
       if (last.role !== "assistant" || results.length > 0) return this.#begin({ _tag: "Continue", results })
-      for (const queue of [this.#steering, this.#followUps]) {
+      for (const queue of [this.#mailbox.steering, this.#mailbox.followUps]) {
         const prompts = queue.take()
         if (prompts.length > 0) {
           for (const message of prompts) queue.delivered(message, 1)
-          return this.#begin({ _tag: "Prompts", results: [], prompts, fromSteering: queue === this.#steering })
+          return this.#begin({ _tag: "Prompts", results: [], prompts, fromSteering: queue === this.#mailbox.steering })
         }
       }
       return Effect.fail(
@@ -243,9 +201,9 @@ class Host implements AgentService {
       config: {
         ...this.#config,
         sessionId: this.#sessionId,
-        steering: this.#steering,
-        followUps: this.#followUps,
-        notes: this.#notes
+        steering: this.#mailbox.steering,
+        followUps: this.#mailbox.followUps,
+        notes: this.#mailbox.notes
       },
       settings: { ...this.#settings },
       transcript: this.#transcript,
@@ -274,17 +232,17 @@ class Host implements AgentService {
     this.#pendingToolCalls = undefined
     this.#returnQueued(result.outcome)
     const goesOn = result.outcome._tag === "Completed" && result.outcome.by !== "FinishTurn"
-    if (!goesOn || activity.aborted || this.#followUps.size === 0) {
+    if (!goesOn || activity.aborted || this.#mailbox.followUps.size === 0) {
       this.#becomeIdle(clock, activity)
       return Effect.void
     }
     return Effect.asVoid(Effect.forkDetach(Effect.suspend(() => {
-      const prompts = activity.aborted ? [] : this.#followUps.take()
+      const prompts = activity.aborted ? [] : this.#mailbox.followUps.take()
       if (prompts.length === 0) {
         this.#becomeIdle(clock, activity)
         return Effect.void
       }
-      for (const message of prompts) this.#followUps.delivered(message, 1)
+      for (const message of prompts) this.#mailbox.followUps.delivered(message, 1)
       activity.run = this.#makeRun(clock, budget)
       return this.#start(activity.run, { _tag: "Prompts", results: [], prompts, fromSteering: false })
     })))
@@ -294,14 +252,13 @@ class Host implements AgentService {
   #returnQueued({ _tag }: RunOutcome): void {
     if (_tag === "Completed") return
     const because = _tag === "Aborted" ? "aborted" : _tag === "Limited" ? "limited" : "failed"
-    this.#steering.returned(because)
-    this.#followUps.returned(because)
+    this.#mailbox.returned(because)
   }
 
   #becomeIdle(clock: Clock.Clock, activity: Activity): void {
     this.#activity = undefined
     const now = clock.currentTimeMillisUnsafe()
-    for (const note of this.#notes.splice(0)) this.#transcript.push(admit(note, now))
+    for (const note of this.#mailbox.notes.splice(0)) this.#transcript.push(admit(note, now))
     Deferred.doneUnsafe(activity.done, Exit.succeed(joined(activity.results)))
   }
 
@@ -325,75 +282,72 @@ class Host implements AgentService {
   // ---------------------------------------------------------------------------
 
   steer(message: string | AgentMessage, options?: QueueOptions): Effect.Effect<Receipt> {
-    return Effect.map(readQueued(message), (read) => this.#post(this.#steering, read, options))
+    return Effect.map(
+      readQueued(message),
+      (read) => this.#mailbox.post("steering", read, options?.id, this.#activity === undefined)
+    )
   }
 
   followUp(message: string | AgentMessage, options?: QueueOptions): Effect.Effect<Receipt> {
-    return Effect.map(readQueued(message), (read) => this.#post(this.#followUps, read, options))
-  }
-
-  #post(queue: MessageQueue, message: AgentMessage, options: QueueOptions = {}): Receipt {
-    const known = options.id === undefined ? undefined : this.#named?.get(options.id)
-    if (known !== undefined) return known
-    const id = options.id ?? String(++this.#posted)
-    const receipt = queue.post(id, message, this.#activity === undefined)
-    if (options.id !== undefined) {
-      this.#named ??= new Map()
-      this.#named.set(id, receipt)
-    }
-    return receipt
+    return Effect.map(
+      readQueued(message),
+      (read) => this.#mailbox.post("followUps", read, options?.id, this.#activity === undefined)
+    )
   }
 
   withdraw(id: string): Effect.Effect<boolean> {
-    return Effect.sync(() => this.#steering.withdraw(id) || this.#followUps.withdraw(id))
+    return Effect.sync(() => this.#mailbox.withdraw(id))
   }
 
   note(message: string | AgentMessage): Effect.Effect<void> {
     return Effect.flatMap(readQueued(message), (note) =>
       Effect.clockWith((clock) => {
-        if (this.#activity !== undefined) this.#notes.push(note)
+        if (this.#activity !== undefined) this.#mailbox.notes.push(note)
         else this.#transcript.push(admit(note, clock.currentTimeMillisUnsafe()))
         return Effect.void
       }))
   }
 
   get steering(): Queue.Enqueue<AgentMessage> {
-    return this.#steering.queue
+    return this.#mailbox.steering.queue
   }
 
   get followUps(): Queue.Enqueue<AgentMessage> {
-    return this.#followUps.queue
+    return this.#mailbox.followUps.queue
   }
 
   get peek(): Effect.Effect<ReadonlyArray<AgentMessage>> {
-    return Effect.sync(() => this.#steering.size > 0 ? this.#steering.peek() : this.#followUps.peek())
+    return Effect.sync(() => this.#mailbox.peek())
   }
 
   get queued() {
-    return Effect.sync(() => ({ steering: this.#steering.messages, followUps: this.#followUps.messages }))
+    return Effect.sync(() => ({
+      steering: this.#mailbox.steering.messages,
+      followUps: this.#mailbox.followUps.messages
+    }))
   }
 
   get clearSteering(): Effect.Effect<ReadonlyArray<AgentMessage>> {
-    return Effect.sync(() => this.#steering.clear())
+    return Effect.sync(() => this.#mailbox.steering.clear())
   }
 
   get clearFollowUps(): Effect.Effect<ReadonlyArray<AgentMessage>> {
-    return Effect.sync(() => this.#followUps.clear())
+    return Effect.sync(() => this.#mailbox.followUps.clear())
   }
 
   get clearQueues(): Effect.Effect<ReadonlyArray<AgentMessage>> {
-    return Effect.sync(() => [...this.#steering.clear(), ...this.#followUps.clear()])
+    return Effect.sync(() => this.#mailbox.clear())
   }
 
   setSteeringMode(mode: QueueMode): Effect.Effect<void> {
     return Effect.sync(() => {
-      this.#steering.mode = mode
+      this.#mailbox.steering.mode = mode
     })
   }
 
   setFollowUpMode(mode: QueueMode): Effect.Effect<void> {
     return Effect.sync(() => {
-      this.#followUps.mode = mode
+      this.#mailbox.followUps.mode = mode
     })
   }
 
@@ -407,8 +361,7 @@ class Host implements AgentService {
       const baseline = this.#transcript.replay.systemMessage()
       this.#transcript = new Transcript(baseline === undefined ? [] : [baseline])
       this.#errorMessage = undefined
-      this.#steering.clear()
-      this.#followUps.clear()
+      this.#mailbox.clear()
       return Effect.void
     })
   }
@@ -532,43 +485,11 @@ class Host implements AgentService {
     return Effect.andThen(
       this.abort,
       Effect.sync(() => {
-        this.#steering.returned("disposed")
-        this.#followUps.returned("disposed")
+        this.#mailbox.returned("disposed")
         for (const close of this.#observers) close()
       })
     )
   }
-}
-
-/** A message to queue; one that does not decode is a mistake of the program, so a defect. */
-const readQueued = (message: string | AgentMessage): Effect.Effect<AgentMessage> =>
-  Effect.suspend(() => {
-    const read = readMessages([typeof message === "string" ? user(message) : message])
-    return Result.isSuccess(read)
-      ? Effect.succeed(read.success[0]!)
-      : Effect.die(
-        new InvalidPrompt({ reason: "InvalidMessage", message: `The message does not decode: ${read.failure}` })
-      )
-  })
-
-const readPrompt = (
-  input: string | AgentMessage | ReadonlyArray<AgentMessage>,
-  { images = [] }: PromptOptions
-): Result.Result<ReadonlyArray<AgentMessage>, InvalidPrompt> => {
-  if (typeof input === "string") {
-    if (input === "" && images.length === 0) {
-      return Result.fail(
-        new InvalidPrompt({ reason: "Empty", message: "The prompt is empty; give a text, images, or messages." })
-      )
-    }
-    const text = input === "" ? [] : [{ type: "text" as const, text: input }]
-    return Result.succeed([user([...text, ...images])])
-  }
-  return Result.mapError(
-    readMessages(Array.isArray(input) ? input : [input]),
-    (problem) =>
-      new InvalidPrompt({ reason: "InvalidMessage", message: `The prompt's messages do not decode: ${problem}` })
-  )
 }
 
 /** Makes an agent; see `Agent.make`. */
@@ -597,8 +518,7 @@ export const makeHost = Effect.fnUntraced(
       services,
       settings,
       messages: first === undefined ? messages : [first, ...messages],
-      steering: yield* makeQueue(options.steeringMode),
-      followUps: yield* makeQueue(options.followUpMode),
+      mailbox: new Mailbox(yield* makeQueue(options.steeringMode), yield* makeQueue(options.followUpMode)),
       sessionId: options.sessionId,
       transcriptMode: mode
     })

@@ -44,6 +44,17 @@ const resultFields = ["content", "details", "structuredContent", "usage", "isErr
 
 const jsonFields = ["details", "structuredContent", "usage"] as const
 
+/** A result that says nothing is one all the same; anything else without a field of a result is something else. */
+const isEmptyObject = (value: object): boolean => {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return (prototype === Object.prototype || prototype === null) && Object.keys(value).length === 0
+}
+
+const describe = (value: object): string => {
+  const keys = Object.keys(value).slice(0, 5)
+  return keys.length > 0 ? `an object with ${keys.join(", ")}` : `a ${value.constructor.name}`
+}
+
 /** The result, or what is wrong with the output, naming the tool. */
 export const readOutput = (tool: string, output: unknown): Result.Result<ToolResult, string> => {
   if (typeof output === "string") return Result.succeed({ content: text(output) })
@@ -58,10 +69,7 @@ export const readOutput = (tool: string, output: unknown): Result.Result<ToolRes
       : wrong(`a list whose ${content.failure}`)
   }
   if (!isRecord(output)) return wrong(kindOf(output))
-  const keys = Object.keys(output)
-  if (keys.length > 0 && !resultFields.some((field) => field in output)) {
-    return wrong(`an object with ${keys.slice(0, 5).join(", ")}`)
-  }
+  if (!resultFields.some((field) => field in output) && !isEmptyObject(output)) return wrong(describe(output))
   // A field that is read below is checked there; the flags are compared with `true`.
   let result = output as ToolResult
   if (output.content !== undefined && output.content !== null) {

@@ -44,7 +44,7 @@ const table: ReadonlyArray<readonly [question: string, meaning: string]> = [
   ["How many lines in total?", "measure lines of any in ."],
   ["How many files are in src?", "measure files of any in src"],
   ["How many .snap files are in test", "measure files of .snap in test"],
-  ["How many *.ts files are in lines?", "measure lines of .ts in lines"],
+  ["How many *.ts files are in lines?", "measure files of .ts in lines"],
   ["which file is longest?", "measure longest of any in ."],
   ["Which TypeScript file in src has the most lines?", "measure lines+longest of TypeScript in src"],
   ["Find the largest file in docs", "measure largest of any in docs"],

@@ -1,7 +1,7 @@
 /** Code of the user, as a scenario describes it. */
 import { Effect, Exit } from "effect"
 import type { CallContext, ToolOutput } from "../../src/Tools.ts"
-import { perform } from "./actions.ts"
+import { perform, performOutside } from "./actions.ts"
 import { odd } from "./oddities.ts"
 import type { Step, Work } from "./types.ts"
 import type { Place, World } from "./world.ts"
@@ -74,8 +74,7 @@ const sequence = (
 
 /** Does something with the agent as a plain function can: from outside of the run, without waiting for it. */
 const actOutside = (world: World, step: Step & { readonly do: "act" }, place: Place): void => {
-  const fiber = world.fork(perform(world, step.action, `outside ${describe(place)}`))
-  world.register(fiber, step.action)
+  performOutside(world, step.action, `outside ${describe(place)}`)
 }
 
 /** Runs what a plain function can do. */

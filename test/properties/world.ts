@@ -1,20 +1,21 @@
 /**
  * One play of a scenario: its time, its agent, and the log of everything that happened, in order.
  */
-import { Cause, Context, Effect, Exit, Fiber } from "effect"
+import { Cause, Context, Effect, Exit, Fiber, Metric, type Scope } from "effect"
 import type { AgentService } from "../../src/Agent.ts"
 import type { AgentEvent } from "../../src/Events.ts"
 import type { AgentMessage, Message } from "../../src/Messages.ts"
-import type { Delivery } from "../../src/Queues.ts"
+import type { Delivery, Receipt } from "../../src/Queues.ts"
+import { Transcript } from "../../src/testing/index.ts"
+import type { Tool } from "../../src/Tools.ts"
 import type { Time } from "./time.ts"
 import type { Action, HookKind, Scenario, Span } from "./types.ts"
 
 /** Who code of the user belongs to. */
 export type Place =
   | { readonly kind: "tool"; readonly name: string; readonly callId: string; readonly nested: boolean }
-  | { readonly kind: "prepare"; readonly name: string }
+  | { readonly kind: "prepare" | "stream"; readonly name: string }
   | { readonly kind: "hook"; readonly name: HookKind }
-  | { readonly kind: "stream"; readonly name: string }
   | { readonly kind: "listener"; readonly name: string; readonly event: string; readonly required: boolean }
 
 /** Code of the user at work. */
@@ -23,12 +24,11 @@ export interface WorkRecord {
   readonly place: Place
   /** The activity it was called in; 0 when that cannot be told. */
   readonly activity: number
-  /** Something waits for it only so long. */
+  /** It is waited for only so long. */
   readonly deadline: boolean
   readonly begun: number
   /** The index of the entry of its end. */
   ended: number | undefined
-  /** It is a fault of the run when it fails. */
   exit: "ok" | "failed" | "interrupted" | undefined
 }
 
@@ -40,16 +40,19 @@ export interface Given {
   readonly token: string
   readonly way: Way
   readonly message: AgentMessage
-  readonly activity: number
+  /** The activity that was going on, or that it began. */
+  activity: number
   /** `maybe`: the action that gave it was cut short, so that it may have been taken or not. */
   accepted: "yes" | "no" | "maybe"
-  /** The index of the entry when it was accepted. */
+  /** The index of the entry when it was accepted, and when it was withdrawn, cleared or wiped. */
   at: number
-  /** It was taken out of its queue, or wiped from the transcript. */
-  removed: boolean
-  receipt: { readonly id: string; readonly whileIdle: boolean } | undefined
+  removed: number | undefined
+  receipt: Receipt | undefined
   delivery: { readonly delivery: Delivery; readonly at: number } | undefined
 }
+
+/** What stops a run from outside of its loop. */
+export type Stop = "abort" | "interrupt" | "close" | "listener"
 
 export type EntryBody =
   | { readonly kind: "event"; readonly event: AgentEvent; readonly copy: string; readonly activity: number }
@@ -63,13 +66,21 @@ export type EntryBody =
   | { readonly kind: "begin" | "end"; readonly work: WorkRecord; readonly exit?: string }
   | { readonly kind: "act"; readonly act: number; readonly action: Action; readonly from: string; readonly busy: boolean }
   | { readonly kind: "acted"; readonly act: number; readonly action: Action; readonly result: string }
-  /** The run of an activity is stopped from outside of its loop. */
   | { readonly kind: "stop"; readonly how: Stop; readonly activity: number }
   | { readonly kind: "delivery"; readonly token: string; readonly delivery: Delivery }
   | { readonly kind: "log"; readonly level: string; readonly text: string }
-  | { readonly kind: "mark"; readonly what: string }
+  | Snapshot
 
-export type Stop = "abort" | "interrupt" | "close" | "listener"
+/** What the agent holds at one moment. */
+export interface Snapshot {
+  readonly kind: "snapshot"
+  /** `wipe`: the transcript is about to be replaced. */
+  readonly why: "idle" | "wipe" | "settled" | "end"
+  readonly busy: boolean
+  readonly messages: ReadonlyArray<AgentMessage>
+  readonly steering: ReadonlyArray<AgentMessage>
+  readonly followUps: ReadonlyArray<AgentMessage>
+}
 
 export type Entry = EntryBody & { readonly index: number; readonly t: number }
 
@@ -80,13 +91,26 @@ export const Activity = Context.Reference<number>("properties/Activity", { defau
 export const exitText = (exit: Exit.Exit<unknown, unknown>): string => {
   if (Exit.isSuccess(exit)) return "ok"
   if (Cause.hasInterruptsOnly(exit.cause)) return "interrupted"
-  let error: unknown
   try {
-    error = Cause.squash(exit.cause)
+    const error = Cause.squash(exit.cause)
     if (typeof error === "object" && error !== null && "_tag" in error) return `failed ${String(error._tag)}`
     return `failed ${error instanceof Error ? error.message.slice(0, 60) : typeof error}`
   } catch {
     return "failed strangely"
+  }
+}
+
+/** An entry as it is compared between plays. */
+const written = (entry: Entry): string => {
+  switch (entry.kind) {
+    case "event":
+      return `${entry.t} ${entry.activity} ${entry.copy}`
+    case "snapshot":
+      return `${entry.t} ${entry.why} ${
+        entry.why === "end" ? JSON.stringify(entry) : Transcript.print(entry.messages, { system: true })
+      }`
+    default:
+      return JSON.stringify(entry)
   }
 }
 
@@ -95,15 +119,19 @@ export class World {
   readonly time: Time
   readonly entries: Array<Entry> = []
   readonly given: Array<Given> = []
-  readonly active = new Set<WorkRecord>()
   readonly works: Array<WorkRecord> = []
-  /** Fibers of prompts that are waited for from outside, with their activities. */
+  readonly active = new Set<WorkRecord>()
+  /** Fibers that wait for a run from outside, with its activity. */
   readonly prompts: Array<{ readonly fiber: Fiber.Fiber<unknown, unknown>; readonly activity: number }> = []
-  /** What every listener heard, by its number. */
+  /** What every listener heard, by its name. */
   readonly heard = new Map<string, Array<AgentEvent>>()
   agent!: AgentService
-  /** The context in which everything from outside happens. */
-  root: Context.Context<never>
+  scope!: Scope.Closeable
+  tools: ReadonlyArray<Tool> = []
+  subscribe: (listener: number) => Effect.Effect<void> = () => Effect.void
+  unsubscribe: (listener: number) => Effect.Effect<void> = () => Effect.void
+  /** The context of everything that happens outside of runs. */
+  readonly root: Context.Context<never>
   /** The number of the last activity that began. */
   activity = 0
   acts = 0
@@ -127,12 +155,29 @@ export class World {
 
   /** Whether the agent works. */
   get busy(): boolean {
-    return Effect.runSyncWith(this.root)(this.agent.state).isStreaming
+    return this.now(this.agent.state).isStreaming
+  }
+
+  /** The value of an effect that waits for nothing. */
+  now<A>(effect: Effect.Effect<A>): A {
+    return Effect.runSyncWith(Context.add(this.root, Metric.FiberRuntimeMetrics, undefined))(effect)
+  }
+
+  snapshot(why: Snapshot["why"]): Snapshot {
+    const { isStreaming, messages } = this.now(this.agent.state)
+    const snapshot: Snapshot = { kind: "snapshot", why, busy: isStreaming, messages, ...this.now(this.agent.queued) }
+    this.log(snapshot)
+    return snapshot
   }
 
   /** Runs something from outside of all runs. */
   fork<A, E>(effect: Effect.Effect<A, E>): Fiber.Fiber<A, E> {
     return Effect.runForkWith(this.root)(effect)
+  }
+
+  /** Runs something that only observes and is not counted among the fibers. */
+  observe(effect: Effect.Effect<unknown>): void {
+    Effect.runForkWith(Context.add(this.root, Metric.FiberRuntimeMetrics, undefined))(effect)
   }
 
   sleep(span: Span): Effect.Effect<void> {
@@ -159,11 +204,10 @@ export class World {
   }
 
   begin(place: Place, deadline: boolean): WorkRecord {
-    const activity = Fiber.getCurrent()?.getRef(Activity) ?? 0
     const work: WorkRecord = {
       id: this.works.length,
       place,
-      activity,
+      activity: currentActivity(),
       deadline,
       begun: this.entries.length,
       ended: undefined,
@@ -187,8 +231,10 @@ export class World {
   }
 
   /** The play as text: what two plays of one scenario must have in common. */
-  get bytes(): string {
-    return this.entries.map((entry) => JSON.stringify(entry.kind === "event" ? { ...entry, event: undefined } : entry))
-      .join("\n")
+  get bytes(): ReadonlyArray<string> {
+    return this.entries.map(written)
   }
 }
+
+/** The activity of the fiber at work. */
+export const currentActivity = (): number => Fiber.getCurrent()?.getRef(Activity) ?? 0

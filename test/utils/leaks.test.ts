@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { Agent } from "../../src/index.ts"
+import type { Agent } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { leakFree, makeAgent, subscribe, testEnd } from "./leaks.ts"
 

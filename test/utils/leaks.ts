@@ -12,7 +12,7 @@
  * has ended, and must be gone then.
  */
 import { assert, it } from "@effect/vitest"
-import { Clock, Context, Deferred, Effect, Metric, type Scope } from "effect"
+import { Clock, Context, Deferred, type Duration, Effect, Metric, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Session } from "node:inspector"
 import { Agent } from "../../src/index.ts"
@@ -40,15 +40,13 @@ class Living {
 
   /** The clock, its sleeps counted. */
   watch(clock: Clock.Clock): Clock.Clock {
-    return {
-      ...clock,
-      sleep: (duration) =>
-        Effect.suspend(() => {
-          const key = Symbol("sleep")
-          this.sleeps.set(key, clock.currentTimeMillisUnsafe())
-          return Effect.ensuring(clock.sleep(duration), Effect.sync(() => this.sleeps.delete(key)))
-        })
-    }
+    const sleep = (duration: Duration.Duration): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        const key = Symbol("sleep")
+        this.sleeps.set(key, clock.currentTimeMillisUnsafe())
+        return Effect.ensuring(clock.sleep(duration), Effect.sync(() => this.sleeps.delete(key)))
+      })
+    return Object.assign({}, clock, { sleep })
   }
 
   /** What is left, in words; nothing when nothing is. */
@@ -84,32 +82,25 @@ export const subscribe = <E, R>(
   Effect.asVoid(Effect.acquireRelease(agent.subscribe(listener, options), (unsubscribe) => unsubscribe))
 
 /** How many listeners an agent has, observers included. */
-const listenerCount = (agent: Agent.AgentService): number => {
-  const session = new Session()
-  session.connect()
-  const global = globalThis as { inspected?: unknown }
-  global.inspected = agent
-  let count: unknown
-  try {
-    session.post("Runtime.evaluate", { expression: "inspected" }, (_, { result }) => {
-      session.post("Runtime.getProperties", { objectId: result.objectId! }, (_, { privateProperties = [] }) => {
-        const field = privateProperties.find(({ name }) => name === "#subscribers")
-        if (field === undefined) return
-        session.post("Runtime.callFunctionOn", {
-          objectId: field.value!.objectId!,
-          functionDeclaration: "function() { return this.list.length }"
-        }, (_, { result }) => {
-          count = result.value
-        })
-      })
-    })
-  } finally {
-    delete global.inspected
-    session.disconnect()
-  }
-  assert.isNumber(count, "an agent has a private field #subscribers with a list")
-  return count as number
-}
+const listenerCount = (agent: Agent.AgentService): Effect.Effect<number> =>
+  Effect.callback((resume) => {
+    const session = new Session()
+    const onAnswer = (_: Error | null, answer?: { readonly result?: { readonly value?: unknown } }): void => {
+      const count = answer?.result?.value
+      Reflect.deleteProperty(globalThis, "inspected")
+      session.disconnect()
+      resume(
+        typeof count === "number"
+          ? Effect.succeed(count)
+          : Effect.die(new Error("the listeners of an agent are not in its field #subscribers any more"))
+      )
+    }
+    session.connect()
+    Reflect.set(globalThis, "inspected", agent)
+    // As in a console, where private fields can be read.
+    const expression = "inspected.#subscribers.list.length"
+    session.post("Runtime.evaluate", { expression, replMode: true }, onAnswer)
+  })
 
 /** Lets everything that is ready run, callbacks of promises and reports of unhandled rejections included. */
 const quiet = Effect.andThen(
@@ -127,8 +118,8 @@ export const leakFree = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A
       const left = living.left()
       assert(left.length === 0, `I5: the test left behind ${left.join(", ")}`)
     })
-    const nobodyListens = Effect.sync(() => {
-      const left = living.agents.map(listenerCount).filter((count) => count > 0)
+    const nobodyListens = Effect.gen(function*() {
+      const left = (yield* Effect.forEach(living.agents, listenerCount)).filter((count) => count > 0)
       assert(left.length === 0, `I5: the test left behind ${left.join(" and ")} listeners`)
     })
     const watched = Effect.scoped(Effect.tap(body, nothingLeft)).pipe(

@@ -1,0 +1,54 @@
+/**
+ * The messages that wait for an agent: its two queues, and notes that wait for a request without asking for one.
+ */
+import type { QueueOptions } from "../Agent.ts"
+import type { AgentMessage } from "../Messages.ts"
+import type { MessageQueue, Receipt } from "../Queues.ts"
+
+export class Mailbox {
+  readonly steering: MessageQueue
+  readonly followUps: MessageQueue
+  readonly notes: Array<AgentMessage> = []
+  /** Receipts of messages whose sender chose the id, so that one that is sent twice is delivered once. */
+  #named: Map<string, Receipt> | undefined
+  #posted = 0
+
+  constructor(steering: MessageQueue, followUps: MessageQueue) {
+    this.steering = steering
+    this.followUps = followUps
+  }
+
+  post(
+    to: "steering" | "followUps",
+    message: AgentMessage,
+    id: QueueOptions["id"],
+    whileIdle: boolean
+  ): Receipt {
+    const known = id === undefined ? undefined : this.#named?.get(id)
+    if (known !== undefined) return known
+    const receipt = this[to].post(id ?? `#${++this.#posted}`, message, whileIdle)
+    if (id !== undefined) {
+      this.#named ??= new Map()
+      this.#named.set(id, receipt)
+    }
+    return receipt
+  }
+
+  withdraw(id: string): boolean {
+    return this.steering.withdraw(id) || this.followUps.withdraw(id)
+  }
+
+  /** What the next drain would take. */
+  peek(): ReadonlyArray<AgentMessage> {
+    return this.steering.size > 0 ? this.steering.peek() : this.followUps.peek()
+  }
+
+  clear(): ReadonlyArray<AgentMessage> {
+    return [...this.steering.clear(), ...this.followUps.clear()]
+  }
+
+  returned(because: Parameters<MessageQueue["returned"]>[0]): void {
+    this.steering.returned(because)
+    this.followUps.returned(because)
+  }
+}
