@@ -417,6 +417,16 @@ describe("Loop", () => {
         assertInvariants({ events })
       }))
 
+    it.effect("H5: a run that fails is a stream that ends; each use of the stream is a run of its own", () =>
+      Effect.gen(function*() {
+        const events = Loop.stream([user("go")], { messages: [], tools: [] })
+        const first = yield* Stream.runCollect(events)
+        const second = yield* Stream.runCollect(events)
+        assert.deepStrictEqual(showAll(first).slice(-2), ["turn_end A{error}", "agent_end Failed"])
+        assert.strictEqual(showAll(second).at(-1), "agent_end Completed")
+        for (const events of [first, second]) assertInvariants({ events })
+      }).pipe(Effect.provide(stage({ responses: [ScriptedModel.error("reset"), text("fine")] }))))
+
     it.effect("A1: ending it early aborts the run", () =>
       Effect.gen(function*() {
         const recorder = new Recorder()

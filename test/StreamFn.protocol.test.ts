@@ -5,7 +5,7 @@ import { Errors, Hooks, Loop, Messages, StreamFn, Tools } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import { ofType, Recorder } from "./utils/events.ts"
 import { assertInvariants } from "./utils/invariants.ts"
-import { loop } from "./utils/play.ts"
+import { finish, loop } from "./utils/play.ts"
 import { noting, terminator } from "./utils/timedTools.ts"
 
 const { calls, events, text } = ScriptedModel
@@ -141,6 +141,29 @@ describe("StreamFn protocol", () => {
         assertFailed(played, played.message.content)
         const [call] = Messages.toolCalls(played.message)
         assert.deepInclude(call, { id: "x", name: "a", arguments: {} })
+      }))
+
+    it.effect("M4, H5: a stream that dies keeps what had arrived, and runs no tool (B88)", () =>
+      Effect.gen(function*() {
+        const recorder = new Recorder()
+        const ran: Array<string> = []
+        const model = StreamFn.layer(() => Stream.concat(Stream.fromIterable(opening), Stream.die(new Error("broken"))))
+        const { outcome } = yield* finish(
+          Loop.run([Messages.user("go")], { messages: [], tools: [noting("a", ran)] }, { emit: recorder.record })
+        ).pipe(Effect.provide(model))
+        assert(outcome._tag === "Failed" && outcome.error._tag === "ModelError")
+        assert.include(outcome.error.message, "broken")
+        const [turn] = ofType(recorder.events, "turn_end")
+        assert.deepStrictEqual([turn?.message.content, turn?.message.stopReason, ran], [arrived, "error", []])
+        assertInvariants({ events: recorder.events })
+      }))
+
+    it.effect("M2, I6: usage that is no number leaves a transcript that is JSON", () =>
+      Effect.gen(function*() {
+        const usage = { ...Messages.emptyUsage, input: 1, cost: { ...Messages.emptyUsage.cost, total: Number.NaN } }
+        const { outcome } = yield* respond([{ type: "start" }, { type: "done", usage }])
+        // `loop` has checked I6.
+        assert.include(["Completed", "Failed"], outcome._tag)
       }))
 
     it.effect("M4: a violation ends the stream at once, and its finalizers run", () =>
@@ -357,6 +380,68 @@ describe("StreamFn protocol", () => {
         assert.deepStrictEqual(got, [{ n: 1 }])
         assert.strictEqual(Transcript.print(result.messages), "U A[x] R(x) A")
       }))
+
+    const parsed: Record<string, readonly [given: unknown, got: unknown]> = {
+      "an object": [{ n: 1 }, { n: 1 }],
+      "the JSON text of an object (B46)": ["{\"n\":1}", { n: 1 }],
+      "null (B46)": [null, {}],
+      "an empty text (B46)": ["", {}],
+      "an array": [[1], undefined],
+      "a number": [5, undefined],
+      "a text that is no JSON": ["n=1", undefined],
+      "the JSON text of an array": ["[1]", undefined]
+    }
+    for (const [name, [given, expected]] of Object.entries(parsed)) {
+      it.effect(`M7: parsed arguments that are ${name} ${expected === undefined ? "do not run" : "run"}`, () =>
+        Effect.gen(function*() {
+          const got: Array<unknown> = []
+          const { result } = yield* loop({
+            responses: [
+              events([
+                { type: "start" },
+                { type: "toolcall_start", contentIndex: 0, id: "x", name: "a" },
+                { type: "toolcall_end", contentIndex: 0, arguments: given },
+                { type: "done", stopReason: "toolUse" }
+              ]),
+              text("fine")
+            ],
+            ...open(got, [])
+          })
+          assert.deepStrictEqual(got, expected === undefined ? [] : [expected])
+          assert.strictEqual(
+            Transcript.print(result.messages),
+            expected === undefined ? "U A[x] R(x!) A" : "U A[x] R(x) A"
+          )
+        }))
+    }
+
+    const odd: Record<string, unknown> = {
+      "not a number": { n: Number.NaN },
+      "a bigint": { n: 10n },
+      "a function": { n: () => 1 },
+      "undefined": { n: undefined },
+      "a date": { n: new Date(0) },
+      "a map": { n: new Map([[1, 2]]) }
+    }
+    for (const [name, given] of Object.entries(odd)) {
+      it.effect(`M7, I6: parsed arguments with ${name} in them leave a transcript that is JSON`, () =>
+        Effect.gen(function*() {
+          const { result } = yield* loop({
+            responses: [
+              events([
+                { type: "start" },
+                { type: "toolcall_start", contentIndex: 0, id: "x", name: "a" },
+                { type: "toolcall_end", contentIndex: 0, arguments: given },
+                { type: "done", stopReason: "toolUse" }
+              ]),
+              text("fine")
+            ],
+            ...open([], [])
+          })
+          // `loop` has checked I1 and I6.
+          assert.match(Transcript.print(result.messages), /^U A\[x\] R\(x!?\) A$/)
+        }))
+    }
 
     it.effect("M8: 2 MB of arguments in 20 000 deltas arrive whole (B55)", () =>
       Effect.gen(function*() {

@@ -237,6 +237,33 @@ describe("StreamFn texts and ids", () => {
       "the response id": [{ type: "start", responseId: `r${high}` }],
       "the name of the model that answered": [{ type: "start", responseModel: `m${high}` }],
       "the provider's stop reason": [{ type: "done", rawStopReason: `raw${high}` }],
+      "the namespace of a call": [
+        { type: "toolcall_start", contentIndex: 0, id: "x", name: "a", namespace: `n${high}` }
+      ],
+      "the provider's thinking level": [{ type: "done", providerThinkingLevel: `l${high}` }],
+      "the signature of thinking": [
+        { type: "thinking_start", contentIndex: 0 },
+        { type: "thinking_end", contentIndex: 0, thinkingSignature: `s${high}` }
+      ],
+      "the content of done": [{
+        type: "done",
+        content: [
+          { type: "thinking", thinking: `t${high}`, thinkingSignature: `s${high}` },
+          { type: "text", text: `t${high}`, textSignature: `s${high}` }
+        ]
+      }],
+      "the calls in the content of done": [{
+        type: "done",
+        stopReason: "stop",
+        content: [{
+          type: "toolCall",
+          id: `x${high}`,
+          name: `a${high}`,
+          arguments: { [`k${high}`]: `v${high}` },
+          thoughtSignature: `s${high}`,
+          namespace: `n${high}`
+        }]
+      }],
       "the signature of a text": [
         { type: "text_start", contentIndex: 0 },
         { type: "text_end", contentIndex: 0, textSignature: `s${high}` }

@@ -5,7 +5,7 @@ import { Deferred, Effect, Fiber } from "effect"
 import type { Agent } from "../../src/index.ts"
 import { Transcript } from "../../src/testing/index.ts"
 import { makeAgent } from "./agent.ts"
-import { makeDisplay } from "./display.ts"
+import { type Display, makeDisplay } from "./display.ts"
 
 /** Asks in the background, and waits until a tool reports its first progress, or there is nothing to wait for. */
 const askUntilToolWorks = Effect.fnUntraced(function*(agent: Agent.AgentService, question: string) {
@@ -20,6 +20,10 @@ const askUntilToolWorks = Effect.fnUntraced(function*(agent: Agent.AgentService,
 
 export const tour = Effect.gen(function*() {
   const display = yield* makeDisplay
+  yield* Effect.onInterrupt(showAll(display), () => display.say("\naborted"))
+}).pipe(Effect.scoped)
+
+const showAll = Effect.fnUntraced(function*(display: Display) {
   const agent = yield* makeAgent
   yield* agent.subscribe(display.listener)
   yield* display.say("The model of this tour is a set of rules, not a language model. Agent, tools and files are real.")
@@ -46,4 +50,4 @@ export const tour = Effect.gen(function*() {
   yield* display.say(`\nThe outcome is ${outcome._tag}. What this run added to the transcript:\n`)
   yield* display.say(Transcript.show(messages, { width: 110 }))
   yield* display.say("\nAsk a question of your own: npm start -- \"How many Markdown files are in docs?\"")
-}).pipe(Effect.scoped)
+})

@@ -9,7 +9,7 @@ import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import type { AgentEvent } from "../Events.ts"
 import type { AssistantMessage, ToolCall, ToolResultMessage } from "../Messages.ts"
-import type { CallContext, ToolOutput } from "../Tools.ts"
+import type { Any, CallContext, ToolOutput } from "../Tools.ts"
 import { capContent } from "./capContent.ts"
 import { within, withinHookTime } from "./deadline.ts"
 import type { Pending } from "./emitter.ts"
@@ -82,6 +82,8 @@ export const openBatch = (
         return run.hookContext()
       },
       stopping: () => run.stopping,
+      inToolTime: (tool, toolCall, work) => withinToolTime(run, tool, toolCall, work),
+      retry: run.config.toolRetry,
       inTime: (hook, effect) => withinHookTime(run, hook, effect)
     },
     calls: toolCalls.map((toolCall) => ({
@@ -234,9 +236,10 @@ const hasEnded = (call: Call): boolean => call.state === "ended"
 const executeCall = (run: Run, batch: Batch, call: Call): Effect.Effect<void> => {
   if (run.stopping) return Effect.void
   call.state = "running"
-  const effect = execute(call.ready!, new RunningCall(run, batch.scope, call), run.config.toolRetry)
+  const effect = execute(call.ready!, new RunningCall(run, batch.scope, call), batch.scope.retry)
   if (Exit.isExit(effect)) return conclude(run, batch, call, effect)
-  const work = inTime(run, call, Effect.provideContext(effect, batch.scope.tools.services))
+  const provided = Effect.provideContext(effect, batch.scope.tools.services)
+  const work = batch.scope.inToolTime(call.ready!.tool, call.toolCall, provided)
   // The tool is interrupted, its end is not.
   return Effect.uninterruptible(
     Effect.flatMap(Effect.exit(Effect.interruptible(work)), (exit) => conclude(run, batch, call, exit))
@@ -244,12 +247,13 @@ const executeCall = (run: Run, batch: Batch, call: Call): Effect.Effect<void> =>
 }
 
 /** The tool's work within the time it has (T6). */
-const inTime = (
+const withinToolTime = (
   run: Run,
-  { ready, toolCall }: Call,
+  tool: Any,
+  toolCall: ToolCall,
   work: Effect.Effect<unknown, unknown>
 ): Effect.Effect<unknown, unknown> => {
-  const millis = Result.getOrElse(ready!.tool.timeout, () => undefined) ?? run.config.toolTimeout
+  const millis = Result.getOrElse(tool.timeout, () => undefined) ?? run.config.toolTimeout
   if (millis === undefined) return work
   const what = `Tool "${toolCall.name}" (call ${toolCall.id})`
   return Effect.flatMap(

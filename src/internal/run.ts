@@ -21,6 +21,7 @@ import type { Model, StreamEvent, StreamRequest } from "../StreamFn.ts"
 import type { ExecutionMode } from "../Tools.ts"
 import type { Accumulator } from "./accumulator.ts"
 import type { Batch } from "./batch.ts"
+import { canonicalText } from "./canonical.ts"
 import type { Emitter, Pending } from "./emitter.ts"
 import type { ToolSet } from "./toolSet.ts"
 import { Transcript } from "./transcript.ts"
@@ -188,7 +189,7 @@ export class Run {
     for (const block of content) {
       if (block.type !== "toolCall") continue
       const { arguments: args, argumentsText, name } = block
-      const call = `${name} ${argumentsText ?? JSON.stringify(args)}`
+      const call = `${name} ${argumentsText ?? canonicalText(args)}`
       this.repeated = { call, times: call === this.repeated.call ? this.repeated.times + 1 : 1 }
       if (this.repeated.times >= repeatedCalls) this.limit = "repeatedCalls"
     }

@@ -26,6 +26,14 @@ export interface CallScope {
   readonly context: RunContext
   /** Whether the run is stopping: then no call begins. */
   readonly stopping: () => boolean
+  /** Gives a tool's work the time it has (T6). */
+  readonly inToolTime: (
+    tool: Any,
+    toolCall: ToolCall,
+    work: Effect.Effect<unknown, unknown>
+  ) => Effect.Effect<unknown, unknown>
+  /** When tools that have no schedule of their own try again. */
+  readonly retry: Any["retry"]
   /** Gives a hook the time it may take. */
   readonly inTime: <A>(
     hook: "beforeToolCall" | "afterToolCall",
@@ -273,7 +281,8 @@ const nestedCall = Effect.fnUntraced(function*(
     update: onUpdate ?? (() => Effect.void),
     runToolCall: (nested, options) => runNested(scope, nested, options ?? {})
   }
-  const exit = yield* inFiber(Effect.provideContext(execute(gate, call, undefined), scope.tools.services))
+  const work = Effect.provideContext(execute(gate, call, scope.retry), scope.tools.services)
+  const exit = yield* inFiber(scope.inToolTime(gate.tool, toolCall, work))
   const settled = settle(gate.tool, exit)
   const finalized = scope.stopping() ? settled : finalize(scope, toolCall, gate, settled)
   return Effect.isEffect(finalized) ? yield* finalized : finalized

@@ -6,7 +6,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { Usage } from "../Messages.ts"
 import type { Content, ToolResult } from "../Tools.ts"
-import { encode, wellFormed } from "./json.ts"
+import { encode, show, wellFormed } from "./json.ts"
 
 const kindOf = (value: unknown): string =>
   value === null ? "null" : Array.isArray(value) ? "a list" : typeof value === "object" ? "an object" : typeof value
@@ -52,11 +52,18 @@ const isEmptyObject = (value: object): boolean => {
 
 const describe = (value: object): string => {
   const keys = Object.keys(value).slice(0, 5)
-  return keys.length > 0 ? `an object with ${keys.join(", ")}` : `a ${value.constructor.name}`
+  return keys.length > 0 ? `an object with ${keys.join(", ")}` : `an object of class ${value.constructor.name}`
 }
 
-/** The result, or what is wrong with the output, naming the tool. */
+/** The result, or what is wrong with the output, naming the tool. Getters and proxies in it may throw. */
 export const readOutput = (tool: string, output: unknown): Result.Result<ToolResult, string> => {
+  const read = Result.try(() => readUnguarded(tool, output))
+  return Result.isSuccess(read)
+    ? read.success
+    : Result.fail(`Tool "${tool}" returned a result that cannot be read: ${show(read.failure)}`)
+}
+
+const readUnguarded = (tool: string, output: unknown): Result.Result<ToolResult, string> => {
   if (typeof output === "string") return Result.succeed({ content: text(output) })
   const wrong = (what: string) =>
     Result.fail(

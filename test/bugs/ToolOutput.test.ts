@@ -408,7 +408,7 @@ describe("What tools give back", () => {
       Effect.gen(function*() {
         const scene = yield* callOdd(returning(value))
         assert.strictEqual(scene.answer("a"), "")
-        const content = value === "" ? [{ type: "text", text: "" }] : []
+        const content: Tools.Content = value === "" ? [{ type: "text", text: "" }] : []
         assert.deepStrictEqual(contentOf(scene, "a"), content)
         assert.strictEqual(Transcript.print(scene.requests[1]!.messages), "U A[a,b] R(a) R(b)")
       }))

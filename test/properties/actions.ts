@@ -7,7 +7,7 @@ import type { RunResult } from "../../src/RunResult.ts"
 import type { Action, Input } from "./types.ts"
 import { Activity, exitText, type Given, type Way, type World } from "./world.ts"
 
-type ActionOf<Do extends Action["do"]> = Extract<Action, { readonly do: Do }>
+type ActionOf<Do extends Action["do"]> = Action & { readonly do: Do }
 
 // -----------------------------------------------------------------------------
 // Messages

@@ -64,7 +64,7 @@ const play = (world: World, place: Place, step: Step, call: Call | undefined): E
   }
 }
 
-const sequence = (
+export const sequence = (
   world: World,
   place: Place,
   steps: ReadonlyArray<Step>,

@@ -26,17 +26,24 @@ describe("leakFree", () => {
   for (
     const [what, leak, words] of [
       ["a fiber", Effect.forkDetach(Effect.never), /1 fibers/],
-      ["a fiber that a fiber forked", Effect.forkDetach(Effect.andThen(Effect.forkDetach(Effect.never), Effect.void)), /1 fibers/],
+      [
+        "a fiber that a fiber forked",
+        Effect.forkDetach(Effect.andThen(Effect.forkDetach(Effect.never), Effect.void)),
+        /1 fibers/
+      ],
       ["a child the test did not join", Effect.forkChild(Effect.never), /1 fibers/],
       ["a sleep", Effect.andThen(TestClock.adjust(7), Effect.forkDetach(Effect.sleep(10))), /a sleep that began at 7/]
     ] as const
   ) {
-    it.effect(`I5: finds ${what}`, () => Effect.map(found(Effect.asVoid(leak as Effect.Effect<unknown>)), (text) => assert.match(text, words)))
+    it.effect(`I5: finds ${what}`, () =>
+      Effect.map(found(Effect.asVoid(leak as Effect.Effect<unknown>)), (text) => assert.match(text, words)))
   }
   it.effect("I5: finds an unhandled rejection", () =>
     Effect.acquireUseRelease(
       // Vitest's own listener would fail the whole file.
-      Effect.sync(() => process.listeners("unhandledRejection").filter((own) => process.off("unhandledRejection", own))),
+      Effect.sync(() =>
+        process.listeners("unhandledRejection").filter((own) => process.off("unhandledRejection", own))
+      ),
       () =>
         Effect.map(
           found(Effect.sync(() => void Promise.reject(new Error("lost")))),

@@ -59,7 +59,9 @@ class Living {
   }
 }
 
-const CurrentTest = Context.Reference<Living | undefined>("effect-pi/test/CurrentTest", { defaultValue: () => undefined })
+const CurrentTest = Context.Reference<Living | undefined>("effect-pi/test/CurrentTest", {
+  defaultValue: () => undefined
+})
 
 const current: Effect.Effect<Living> = Effect.map(CurrentTest, (living) => {
   assert(living !== undefined, "only in a test of leaks.ts")

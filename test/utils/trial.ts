@@ -2,7 +2,16 @@
 import { assert } from "@effect/vitest"
 import { Clock, Effect, type Exit, Fiber, type Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { type Agent, type Errors, type Events, Hooks, Messages, type Queues, StreamFn, type Tools } from "../../src/index.ts"
+import {
+  type Agent,
+  type Errors,
+  type Events,
+  Hooks,
+  Messages,
+  type Queues,
+  StreamFn,
+  type Tools
+} from "../../src/index.ts"
 import type { RunResult } from "../../src/RunResult.ts"
 import { ScriptedModel, Transcript } from "../../src/testing/index.ts"
 import { Recorder } from "./events.ts"
@@ -203,7 +212,9 @@ export const modes: ReadonlyArray<Tools.ExecutionMode> = ["parallel", "sequentia
 /** Results as `a: text`, errors as `a! text`. */
 export const results = (messages: ReadonlyArray<Messages.AgentMessage>): ReadonlyArray<string> =>
   messages.flatMap((message) =>
-    message.role === "toolResult" ? [`${message.toolCallId}${message.isError ? "!" : ":"} ${Messages.text(message)}`] : []
+    message.role === "toolResult"
+      ? [`${message.toolCallId}${message.isError ? "!" : ":"} ${Messages.text(message)}`]
+      : []
   )
 
 /** The last assistant message. */
