@@ -179,7 +179,7 @@ interface Case {
   readonly toolExecution: Tools.ExecutionMode
 }
 
-/** Lets the run wait at the label, aborts it and checks everything. */
+/** Lets the run wait at the label, aborts it, twice, and checks everything. */
 const aborted = (
   { expected, label, toolExecution }: Case,
   options: {
@@ -207,14 +207,17 @@ const aborted = (
       Journey.timed(options.by === "interruption" ? Fiber.interrupt(run) : journey.agent.abort),
       { startImmediately: true }
     )
+    const again = yield* Effect.forkChild(Journey.timed(journey.agent.abort), { startImmediately: true })
     if (options.settlesAfter > 0) {
       yield* TestClock.adjust(options.settlesAfter - 1)
+      assert.isFalse(Journey.ended(again))
       assert.isFalse(Journey.ended(abort))
       assert.isFalse(Journey.ended(run))
       yield* TestClock.adjust(1)
     } else yield* TestClock.adjust(0)
     const [, settledAt] = yield* Fiber.join(abort)
     assert.strictEqual(settledAt, abortAt + options.settlesAfter)
+    assert.strictEqual((yield* Fiber.join(again))[1], settledAt)
     const exit = yield* Fiber.await(run)
     if (options.by === "interruption") assert.isTrue(Exit.hasInterrupts(exit))
     else {

@@ -25,7 +25,9 @@ const long = ScriptedModel.calls([["a", "slow", { ms: 1_800_000 }]])
 
 describe("One run at a time", () => {
   const messages = "Agent is already processing. Wait for completion before changing messages."
-  const refusals: ReadonlyArray<[string, (agent: Agent.AgentService) => Effect.Effect<unknown, { _tag: string; message: string }>, string]> = [
+  const refusals: ReadonlyArray<
+    [string, (agent: Agent.AgentService) => Effect.Effect<unknown, { _tag: string; message: string }>, string]
+  > = [
     [
       "prompt",
       (agent) => agent.prompt("x"),
@@ -334,14 +336,21 @@ describe("whileRunning", () => {
         yield* TestClock.adjust("1 hour")
         assert.isDefined(run.pollUnsafe(), "waits for itself")
         yield* agent.abort
-      }).pipe(withEndlessModel((_, index) => index === 0 ? ScriptedModel.calls([["a", "prompting", {}]]) : fine)))
+      }).pipe(withEndlessModel((_, index) =>
+        index === 0 ? ScriptedModel.calls([["a", "prompting", {}]]) : fine
+      )))
   }
 })
 
 describe("Reset and replaced messages", () => {
   it.effect("H6: reset clears the conversation and both queues and keeps the system prompt and the tools", () =>
     Effect.gen(function*() {
-      const agent = yield* Agent.make({ systemPrompt: "Be brief.", tools: [echo], model: { id: "m" }, thinkingLevel: "low" })
+      const agent = yield* Agent.make({
+        systemPrompt: "Be brief.",
+        tools: [echo],
+        model: { id: "m" },
+        thinkingLevel: "low"
+      })
       yield* agent.prompt("one")
       yield* agent.setTools([slow])
       yield* agent.prompt("two")

@@ -114,7 +114,12 @@ describe("The state of an agent", () => {
 
   it.effect("H4: what is set while idle shows at once and counts from the next run", () =>
     Effect.gen(function*() {
-      const agent = yield* Agent.make({ sessionId: "s1", headers: { h: "1" }, metadata: { m: 1 }, thinkingBudgets: { low: 5 } })
+      const agent = yield* Agent.make({
+        sessionId: "s1",
+        headers: { h: "1" },
+        metadata: { m: 1 },
+        thinkingBudgets: { low: 5 }
+      })
       yield* agent.setModel({ id: "m" })
       yield* agent.setThinkingLevel("low")
       yield* agent.setTools([echo])
@@ -135,7 +140,10 @@ describe("The state of an agent", () => {
       })
       assert.deepStrictEqual(names(first!.tools), ["echo"])
       assert.isUndefined(second!.sessionId)
-      assert.deepInclude((yield* agent.messages).find(({ role }) => role === "assistant"), { model: "m", thinkingLevel: "low" })
+      assert.deepInclude((yield* agent.messages).find(({ role }) => role === "assistant"), {
+        model: "m",
+        thinkingLevel: "low"
+      })
     }).pipe(withModel(fine, fine)))
 })
 
@@ -154,7 +162,9 @@ describe("Changes during a run", () => {
       yield* agent.prompt("again")
       const requests = yield* ScriptedModel.requests
       assert.deepStrictEqual(
-        requests.map(({ model, sessionId, thinkingLevel, tools }) => [model.id, thinkingLevel, names(tools), sessionId]),
+        requests.map((
+          { model, sessionId, thinkingLevel, tools }
+        ) => [model.id, thinkingLevel, names(tools), sessionId]),
         [["old", "off", ["change"], "s1"], ["new", "high", ["echo"], "s1"], ["new", "high", ["echo"], "s2"]]
       )
       yield* assertDeclared
@@ -247,20 +257,24 @@ describe("Changes during a run", () => {
       assert.strictEqual((yield* agent.state).model.id, "host")
     }).pipe(
       withModel(calls("change"), fine),
-      Effect.provide(Hooks.layer(Hooks.prepareRequest(({ model }) =>
-        model.id === "host" ? { model: { id: "hook" } } : undefined
-      )))
+      Effect.provide(
+        Hooks.layer(Hooks.prepareRequest(({ model }) => model.id === "host" ? { model: { id: "hook" } } : undefined))
+      )
     ))
 
   it.effect("L6 H4 S3: tools set by the host after a hook's replacement win, and every request declares what it has", () =>
     Effect.gen(function*() {
       const { holder, tool: hooked } = acting("hooked", (agent) => agent.setTools([echo]))
       let times = 0
-      const hooks = Hooks.layer(Hooks.prepareRequest(() => times++ === 0 ? { context: { tools: [hooked] } } : undefined))
+      const hooks = Hooks.layer(
+        Hooks.prepareRequest(() => times++ === 0 ? { context: { tools: [hooked] } } : undefined)
+      )
       const agent = holder.agent = yield* Agent.make({ tools: [slow] }).pipe(Effect.provide(hooks))
       yield* agent.prompt("go")
       yield* agent.prompt("again")
-      assert.deepStrictEqual((yield* ScriptedModel.requests).map(({ tools }) => names(tools)), [["hooked"], ["echo"], ["echo"]])
+      assert.deepStrictEqual((yield* ScriptedModel.requests).map(({ tools }) => names(tools)), [["hooked"], ["echo"], [
+        "echo"
+      ]])
       yield* assertDeclared
     }).pipe(withModel(calls("hooked"), fine, fine)))
 })
@@ -401,7 +415,12 @@ describe("Configuration", () => {
     ["something that is no tool", tools([5]), "InvalidTool", /tool/i],
     ["nothing where a tool should be", tools([undefined]), "InvalidTool", /tool/i],
     ["parameters that are no object", tools([unusable("odd_one", Schema.String)]), "InvalidToolParameters", /odd_one/],
-    ["parameters that are a list", tools([unusable("odd_one", Schema.Array(Schema.String))]), "InvalidToolParameters", /odd_one/],
+    [
+      "parameters that are a list",
+      tools([unusable("odd_one", Schema.Array(Schema.String))]),
+      "InvalidToolParameters",
+      /odd_one/
+    ],
     [
       "a JSON Schema that is none",
       tools([Tools.dynamic("odd_one", { description: "", parameters: 5 as never, execute: () => Effect.succeed("") })]),
@@ -427,7 +446,7 @@ describe("Configuration", () => {
     it.effect(`H4: ${what}: AgentConfigError that names the thing and the way out`, () =>
       Effect.gen(function*() {
         const error = yield* Effect.flip(Agent.make(options))
-        assert.deepInclude(error, { _tag: "AgentConfigError", reason })
+        assert.deepStrictEqual<unknown>([error._tag, error.reason], ["AgentConfigError", reason])
         assert.match(error.message, text)
         assert.isAtLeast(error.message.split(/\s+/).length, 5, "a sentence, not a word")
         assert.isAtMost(error.message.length, 2048)

@@ -214,7 +214,11 @@ describe("Continue", () => {
       assert.strictEqual((yield* agent.prompt("go")).outcome._tag, "Failed")
       const run = yield* agent.continue
       assert.deepStrictEqual([said(run.messages), run.outcome._tag], [["F"], "Completed"])
-      assert.strictEqual(Transcript.print((yield* ScriptedModel.requests)[1]!.messages), "U U", "empty messages are left out")
+      assert.strictEqual(
+        Transcript.print((yield* ScriptedModel.requests)[1]!.messages),
+        "U U",
+        "empty messages are left out"
+      )
     }).pipe(withModel(ScriptedModel.error("down"), fine)))
 })
 
@@ -348,19 +352,23 @@ describe("A follow-up queued by a listener of agent_end", () => {
       assert.strictEqual(Transcript.print(run.messages), "U A U A{aborted}")
     }).pipe(withModel(fine, ScriptedModel.hang())))
 
-  it.effect("Q5: three thousand times in a row neither blows the stack nor loses a message", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make({})
-      const texts = Array.from({ length: 3000 }, (_, index) => String(index))
-      yield* following(agent, [...texts])
-      const run = yield* agent.prompt("p")
-      assert.deepStrictEqual(said(run.messages), ["p", ...texts])
-      assert.strictEqual(run.outcome._tag, "Completed")
-      assert.deepStrictEqual(said(yield* agent.messages), ["p", ...texts])
-    }).pipe(
-      Effect.scoped,
-      Effect.provide(StreamFn.layer(() => Stream.fromArray([{ type: "start" }, { type: "done" }])))
-    ), 60_000)
+  it.effect(
+    "Q5: three thousand times in a row neither blows the stack nor loses a message",
+    () =>
+      Effect.gen(function*() {
+        const agent = yield* Agent.make({})
+        const texts = Array.from({ length: 3000 }, (_, index) => String(index))
+        yield* following(agent, [...texts])
+        const run = yield* agent.prompt("p")
+        assert.deepStrictEqual(said(run.messages), ["p", ...texts])
+        assert.strictEqual(run.outcome._tag, "Completed")
+        assert.deepStrictEqual(said(yield* agent.messages), ["p", ...texts])
+      }).pipe(
+        Effect.scoped,
+        Effect.provide(StreamFn.layer(() => Stream.fromArray([{ type: "start" }, { type: "done" }])))
+      ),
+    60_000
+  )
 
   it.effect("Q5 B100: a prompt from there is refused, as the agent is not idle yet", () =>
     Effect.gen(function*() {

@@ -140,7 +140,7 @@ describe("Determinism", () => {
   it.effect("I7: it is the same whatever else the program does", () =>
     Effect.gen(function*() {
       const first = yield* afresh(busy("1 minute"))
-      const tick = Effect.forever(Effect.andThen(Effect.yieldNow, Effect.sleep(3)))
+      const tick = Effect.repeat(Effect.andThen(Effect.yieldNow, Effect.sleep(3)), { times: 200 })
       const other = Effect.gen(function*() {
         const { agent } = yield* watched({ tools })
         yield* Effect.forEach(Array.from({ length: 20 }, (_, n) => `go ${n}`), (input) => agent.prompt(input))

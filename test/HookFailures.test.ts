@@ -382,9 +382,10 @@ describe("The set-up of a stream", () => {
     }],
     ["returns no stream", () => 5 as unknown as ReturnType<StreamFn.StreamFn["Service"]["stream"]>],
     ["dies", () => Stream.die(new Error("it broke"))],
-    ["dies when it is run", () => Stream.suspend(() => {
-      throw new Error("it broke")
-    })],
+    ["dies when it is run", () =>
+      Stream.suspend(() => {
+        throw new Error("it broke")
+      })],
     ["interrupts itself, though nobody aborted", () => Stream.fromEffect(Effect.interrupt)]
   ]
   for (const [how, stream] of broken) {

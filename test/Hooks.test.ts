@@ -55,7 +55,12 @@ describe("Hooks of one kind", () => {
         asking("four", Hooks.block("four says no")),
         asking("five", Hooks.allow)
       ))
-      assert.deepStrictEqual(seen, ["one {\"x\":\"1\"}", "two {\"x\":\"1\"}", "three {\"x\":\"2\"}", "four {\"x\":\"2\"}"])
+      assert.deepStrictEqual(seen, [
+        "one {\"x\":\"1\"}",
+        "two {\"x\":\"1\"}",
+        "three {\"x\":\"2\"}",
+        "four {\"x\":\"2\"}"
+      ])
       assert.strictEqual(Messages.text(answers(run.messages)[0]!), "four says no")
     }))
 
@@ -131,7 +136,10 @@ describe("Hooks of one kind", () => {
         const run = yield* agent.prompt("go")
         assert.deepStrictEqual(seen, goesOn ? [0, 1, 0, 1] : [0, 1])
         assert.strictEqual(Transcript.print(run.messages), goesOn ? "U A A" : "U A")
-        assert.deepInclude(run.outcome, { _tag: "Completed", by: decisions.some((d) => d === "end") ? "FinishTurn" : "Stop" })
+        assert.deepInclude(run.outcome, {
+          _tag: "Completed",
+          by: decisions.some((d) => d === "end") ? "FinishTurn" : "Stop"
+        })
       }).pipe(withModel(fine, fine)))
   }
 
@@ -234,7 +242,9 @@ describe("Hooks of one kind", () => {
       )))
       yield* agent.prompt("go")
       assert.deepStrictEqual(seen, ["one", "two m", "one", "two m"])
-      const keys = (yield* ScriptedModel.requests).map(({ apiKey }) => apiKey === undefined ? undefined : Redacted.value(apiKey))
+      const keys = (yield* ScriptedModel.requests).map(({ apiKey }) =>
+        apiKey === undefined ? undefined : Redacted.value(apiKey)
+      )
       assert.deepStrictEqual(keys, ["key", "redacted key"])
     }).pipe(withModel(calling, fine)))
 
@@ -255,9 +265,9 @@ describe("Hooks of one kind", () => {
           Hooks.transformContext((messages) => Effect.as(note("transformContext"), messages)),
           Hooks.prepareRequest(() => Effect.asVoid(note("prepareRequest")))
         )),
-        Effect.provide(ConvertToLlm.layer((messages) =>
-          Effect.as(note("convertToLlm"), messages.filter(Messages.isMessage))
-        ))
+        Effect.provide(
+          ConvertToLlm.layer((messages) => Effect.as(note("convertToLlm"), messages.filter(Messages.isMessage)))
+        )
       )
       yield* agent.prompt("go")
       const [request] = yield* ScriptedModel.requests
@@ -395,27 +405,32 @@ describe("Hooks.layer", () => {
         Hooks.apiKey(() => Effect.as(hook("apiKey"), undefined))
       ).pipe(Layer.provide(named("hooks")))
       yield* Effect.provide(once(hooks), named("agent"))
-      assert.deepStrictEqual(notes, [
-        "prepareRequest",
-        "transformContext",
-        "apiKey",
-        "beforeToolCall",
-        "afterToolCall",
-        "finishTurn",
-        "prepareNextTurn",
-        "prepareRequest",
-        "transformContext",
-        "apiKey",
-        "finishTurn"
-      ].map((kind) => `${kind} hooks`))
+      assert.deepStrictEqual(
+        notes,
+        [
+          "prepareRequest",
+          "transformContext",
+          "apiKey",
+          "beforeToolCall",
+          "afterToolCall",
+          "finishTurn",
+          "prepareNextTurn",
+          "prepareRequest",
+          "transformContext",
+          "apiKey",
+          "finishTurn"
+        ].map((kind) => `${kind} hooks`)
+      )
     }))
 
   it.effect("two layers keep the services each was built with", () =>
     Effect.gen(function*() {
       const notes: Array<string> = []
-      const hooks = Hooks.layer(Hooks.finishTurn(() => Name.useSync(({ name }) => {
-        notes.push(name)
-      })))
+      const hooks = Hooks.layer(Hooks.finishTurn(() =>
+        Name.useSync(({ name }) => {
+          notes.push(name)
+        })
+      ))
       yield* prompting.pipe(
         Effect.provide(Layer.provide(hooks, named("session"))),
         Effect.provide(Layer.provide(hooks, named("app")))

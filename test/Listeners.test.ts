@@ -43,7 +43,9 @@ describe("Listeners", () => {
       const lines = yield* undisturbed
       assert.deepStrictEqual(
         notes,
-        lines.flatMap((line) => ["one", "two", "three"].flatMap((name) => [`${name} begins ${line}`, `${name} ends ${line}`]))
+        lines.flatMap((line) =>
+          ["one", "two", "three"].flatMap((name) => [`${name} begins ${line}`, `${name} ends ${line}`])
+        )
       )
     }).pipe(withModel(...script)))
 
@@ -87,8 +89,12 @@ describe("Listeners", () => {
       assert.deepStrictEqual(seen[0], seen[1], "the same order for everybody")
       assert.lengthOf(seen[0]!.filter((line) => line.startsWith("tool_execution_end")), 20)
     }).pipe(withModel(
-      ScriptedModel.calls(Array.from({ length: 20 }, (_, index) =>
-        index % 2 === 0 ? [`c${index}`, "working", {}] : [`c${index}`, "slow", { ms: index }])),
+      ScriptedModel.calls(
+        Array.from(
+          { length: 20 },
+          (_, index) => index % 2 === 0 ? [`c${index}`, "working", {}] : [`c${index}`, "slow", { ms: index }]
+        )
+      ),
       fine
     )))
 
@@ -128,7 +134,9 @@ describe("Listeners", () => {
         Effect.map(agent.state, ({ errorMessage, isStreaming, messages, pendingToolCalls, streamingMessage }) => {
           const pending = [...pendingToolCalls].join()
           const streaming = streamingMessage === undefined ? "-" : Transcript.print([streamingMessage])
-          seen.push(`${line(event)}: ${Transcript.print(messages)} | ${streaming} | ${pending} | ${errorMessage ?? "-"}`)
+          seen.push(
+            `${line(event)}: ${Transcript.print(messages)} | ${streaming} | ${pending} | ${errorMessage ?? "-"}`
+          )
           assert.isTrue(isStreaming, line(event))
           if (event.type === "message_start" || event.type === "message_update") {
             assert.deepStrictEqual(streamingMessage, event.message)
@@ -198,7 +206,11 @@ describe("A listener that breaks", () => {
         assert.strictEqual(Transcript.print(run.messages), "U A[a] R(a) A")
         assert.deepStrictEqual([before.map(line), after.map(line)], [lines, lines])
         if (told) {
-          assert.lengthOf(log.filter((entry) => entry.includes("listener broke")), lines.length, "each failure is logged")
+          assert.lengthOf(
+            log.filter((entry) => entry.includes("listener broke")),
+            lines.length,
+            "each failure is logged"
+          )
         }
       }).pipe(withModel(...script)))
   }

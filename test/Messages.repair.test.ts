@@ -225,6 +225,11 @@ describe("Messages.check and Messages.repair", () => {
     assert.deepStrictEqual(mended.slice(1, 3), [result("x", "1"), { ...result("x", "2"), toolCallId: "x_2" }])
   })
 
+  it("T8 a fresh id is none that is used", () => {
+    const mended = repaired([{ ...calls("x_2", "x_3", "x", "x", "x"), stopReason: "error" }])
+    assert.strictEqual(print(mended), "A[x_2,x_3,x,x_4,x_5]{error}")
+  })
+
   it("Q4 the result of an open call says that its outcome is unknown", () => {
     const open = call("a", "deploy")
     const [, answer] = repaired([Messages.assistant([open], { timestamp: 7 }), user])
@@ -329,6 +334,7 @@ describe("Messages.check and Messages.repair", () => {
         const read = only(value)
         assert.deepStrictEqual(read.left, [])
         assert.deepStrictEqual(read.says, [says])
+        assert.strictEqual(changes([value]), "Dropped@0")
       }
     })
 
@@ -352,10 +358,16 @@ describe("Messages.check and Messages.repair", () => {
 
     it("a block that does not decode is left out, the others stay", () => {
       const fine = { type: "text", text: "fine" }
-      const content = [{ type: "text" }, fine, 3, { type: "image", data: 3, mimeType: 4 }, { type: "video" }]
+      const image = { type: "image" }
+      const content = [{ type: "text" }, fine, 3, { ...image, data: 3, mimeType: 4 }, { type: "video" }, image]
       const { left, paths, says } = only({ ...user, content })
       assert.deepStrictEqual<unknown>(left, [{ ...user, content: [fine, { type: "video" }] }])
-      assert.deepStrictEqual(paths, [["content", 0, "text"], ["content", 2], ["content", 3, "data"]])
+      assert.deepStrictEqual(paths, [
+        ["content", 0, "text"],
+        ["content", 2],
+        ["content", 3, "data"],
+        ["content", 5, "data"]
+      ])
       assert.strictEqual(says[2], "Message 0: content[3].data: Expected string; content[3] is left out")
     })
 
@@ -375,13 +387,19 @@ describe("Messages.check and Messages.repair", () => {
       const message = {
         ...Messages.assistant([{ type: "text", text: "a" }]),
         responseId: 3,
-        note: { when: Number.NaN, kept: [1, 2n, 3] }
+        note: { when: Number.NaN, which: new Map([[1, 2]]), kept: [1, 2n, 3] }
       }
       const { left, paths } = only({ ...message, content: [{ ...message.content[0], textSignature: null }] })
       assert.deepStrictEqual<unknown>(left, [{ ...Messages.assistant("a"), note: { kept: [1, null, 3] } }])
-      assert.deepStrictEqual(paths, [["note", "when"], ["note", "kept", 1], ["content", 0, "textSignature"], [
-        "responseId"
-      ]])
+      assert.deepStrictEqual<unknown>(paths, [
+        ["note", "when"],
+        ["note", "which"],
+        ["note", "kept", 1],
+        ["content", 0, "textSignature"],
+        ["responseId"]
+      ])
+      assert.strictEqual(changes([{ ...message, note: 1 }]), "Changed@0")
+      assert.deepStrictEqual(repaired([calls("a"), { ...result("a"), usage: 3 }])[1], result("a"))
     })
 
     it("a tool declaration or section that does not decode is left out", () => {
@@ -394,11 +412,13 @@ describe("Messages.check and Messages.repair", () => {
       const { left, says } = only({
         role: "assistant",
         content: [{ type: "text", text: "kept" }],
-        usage: { cost: {} },
+        usage: { ...Messages.emptyUsage, cost: { ...Messages.emptyUsage.cost, input: "free" } },
         stopReason: "tired",
         timestamp: "now"
       })
       assert.deepStrictEqual(left, [Messages.assistant("kept")])
+      assert.include(says, "Message 0: usage.cost.input: Expected number; usage has a neutral value now")
+      assert.strictEqual(says.length, 6)
       assert.include(says, "Message 0: timestamp: Expected number; timestamp has a neutral value now")
       assert.deepStrictEqual(only({ ...result("a"), role: "note", usage: {} }).paths, [])
       const { isError: _, ...unmarked } = result("a")

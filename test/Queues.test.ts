@@ -245,8 +245,10 @@ describe("The queues as values", () => {
       const agent = yield* Agent.make({ tools: [tool] })
       const run = yield* Effect.forkChild(agent.prompt("p"))
       yield* begun
-      yield* Stream.make("S", "T").pipe(Stream.map((text) => Messages.user(text)), Stream.runForEach((message) =>
-        Queue.offer(agent.steering, message)))
+      yield* Stream.make("S", "T").pipe(
+        Stream.map((text) => Messages.user(text)),
+        Stream.runForEach((message) => Queue.offer(agent.steering, message))
+      )
       yield* open()
       const { messages } = yield* Fiber.join(run)
       assert.strictEqual(Transcript.print(messages), "U A[a] R(a) U A U A")
@@ -273,7 +275,11 @@ describe("The queues as values", () => {
       yield* Effect.forEach(sent, (index) => agent.followUp(`f${index}`), { discard: true })
       const { messages, outcome } = yield* agent.prompt("p")
       assert.strictEqual(outcome._tag, "Completed")
-      assert.deepStrictEqual(said(messages), ["p", ...sent.map((index) => `s${index}`), ...sent.map((index) => `f${index}`)])
+      assert.deepStrictEqual(said(messages), [
+        "p",
+        ...sent.map((index) => `s${index}`),
+        ...sent.map((index) => `f${index}`)
+      ])
       assert.lengthOf(messages.filter(({ role }) => role === "assistant"), 10_000)
     }).pipe(
       Effect.scoped,
@@ -313,7 +319,10 @@ describe("Nothing is lost or delivered twice", () => {
   /** A run that holds one steering message while `prepareNextTurn` waits for an hour, with another one in the queue. */
   const holding = <A, E>(
     queue: "steer" | "followUp",
-    test: (agent: Agent.AgentService, run: Fiber.Fiber<{ messages: Messages.Transcript }, unknown>) => Effect.Effect<A, E>,
+    test: (
+      agent: Agent.AgentService,
+      run: Fiber.Fiber<{ messages: Messages.Transcript }, unknown>
+    ) => Effect.Effect<A, E>,
     hook: Effect.Effect<void, string> = Effect.sleep("1 hour")
   ) =>
     Effect.gen(function*() {

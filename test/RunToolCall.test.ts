@@ -89,7 +89,12 @@ describe("runToolCall", () => {
 
   const failures: ReadonlyArray<[string, Tools.NestedCall, RegExp, ReadonlyArray<Tools.Tool>]> = [
     ["an unknown tool", { id: "n1", name: "nope" }, /^Tool nope not found/, []],
-    ["wrong arguments", { id: "n1", name: "double", arguments: { n: "x" } }, /^Validation failed for tool "double"/, []],
+    [
+      "wrong arguments",
+      { id: "n1", name: "double", arguments: { n: "x" } },
+      /^Validation failed for tool "double"/,
+      []
+    ],
     ["arguments that are no object", { id: "n1", name: "double", arguments: 5 }, /double/, []],
     ["arguments with a bigint in them", { id: "n1", name: "any", arguments: { n: 1n } }, /any/, [any]],
     ["arguments with a cycle in them", { id: "n1", name: "any", arguments: { cycle } }, /any/, [any]],
@@ -245,12 +250,19 @@ describe("runToolCall", () => {
     Effect.gen(function*() {
       const reading = tool("reading", () => Store.use((store) => store.read))
       const offers = tool("offers", ({ runToolCall }) =>
-        Effect.map(runToolCall({ id: "n1", name: "reading" }, { tools: [reading] }), ({ result }) => resultText(result)))
+        Effect.map(runToolCall({ id: "n1", name: "reading" }, { tools: [reading] }), ({ result }) =>
+          resultText(result)))
       const agent = yield* Agent.make({ tools: [offers] })
       const run = yield* settled(agent.prompt("go"))
       assert.strictEqual(Messages.text(answers(run.messages)[0]!), "from the store")
       for (const request of yield* ScriptedModel.requests) {
-        assert.deepStrictEqual(request.tools.map(({ name }) => name), ["offers"], "the model does not see it")
+        assert.deepStrictEqual(
+          request.tools.map(({ name }) =>
+            name
+          ),
+          ["offers"],
+          "the model does not see it"
+        )
       }
     }).pipe(
       withModel(ScriptedModel.calls([["a", "offers", {}]]), fine),
@@ -263,7 +275,9 @@ describe("runToolCall", () => {
       const offers = tool("offers", ({ runToolCall }) =>
         runToolCall({ id: "n1", name: "reading" }, { tools: [reading] }).pipe(
           Effect.provideService(Store, { read: Effect.succeed("from the tool") }),
-          Effect.map(({ result }) => resultText(result))
+          Effect.map(({ result }) =>
+            resultText(result)
+          )
         ))
       const agent = yield* Agent.make({ tools: [offers] })
       const run = yield* settled(agent.prompt("go"))

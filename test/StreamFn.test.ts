@@ -1,13 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
-import { isDeepStrictEqual } from "node:util"
-import { ConvertToLlm, Errors, Hooks, Messages, type StreamFn } from "../src/index.ts"
+import { ConvertToLlm, Hooks, Messages } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import { ofType } from "./utils/events.ts"
-import { continueLoop, finish, loop, type Played, stage, watched } from "./utils/play.ts"
+import { continueLoop, finish, loop, stage, watched } from "./utils/play.ts"
 import { quick } from "./utils/timedTools.ts"
 
-const { calls, events, text } = ScriptedModel
+const { calls, text } = ScriptedModel
 
 const call = (id: string, name = "a"): Messages.ToolCall => ({ type: "toolCall", id, name, arguments: {} })
 

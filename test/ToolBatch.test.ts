@@ -3,7 +3,17 @@ import { Clock, Effect, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { Agent, Hooks, Messages, Tools } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
-import { answers, answerTexts, assertBalanced, line, ofType, record, settled, toolLines, withModel } from "./utils/agents.ts"
+import {
+  answers,
+  answerTexts,
+  assertBalanced,
+  line,
+  ofType,
+  record,
+  settled,
+  toolLines,
+  withModel
+} from "./utils/agents.ts"
 import { echo, slow, tool } from "./utils/sampleTools.ts"
 
 const fine = ScriptedModel.text("fine")
@@ -96,7 +106,10 @@ describe("A parallel batch", () => {
     ["through a promise", Effect.promise(() => Promise.resolve().then(() => Promise.resolve()))],
     ["after two sleeps", Effect.andThen(Effect.sleep(4), Effect.sleep(6))],
     ["after one sleep", Effect.sleep(10)],
-    ["after a sleep and some yields", Effect.sleep(10).pipe(Effect.andThen(Effect.yieldNow), Effect.andThen(Effect.yieldNow))]
+    [
+      "after a sleep and some yields",
+      Effect.sleep(10).pipe(Effect.andThen(Effect.yieldNow), Effect.andThen(Effect.yieldNow))
+    ]
   ]
   const endsInCallOrder = (used: ReadonlyArray<Effect.Effect<unknown>>) =>
     Effect.gen(function*() {
@@ -444,7 +457,10 @@ describe("Progress", () => {
   it.effect("T3: a thousand updates are all delivered before the end", () =>
     Effect.gen(function*() {
       const working = tool("working", (call) =>
-        Effect.as(Effect.forEach(Array.from({ length: 1000 }, (_, index) => index), (index) => call.update(`${index}`)), "done"))
+        Effect.as(
+          Effect.forEach(Array.from({ length: 1000 }, (_, index) => index), (index) => call.update(`${index}`)),
+          "done"
+        ))
       const agent = yield* Agent.make({ tools: [working] })
       const events = yield* record(agent)
       yield* settled(agent.prompt("go"))

@@ -274,7 +274,9 @@ describe("What does not encode as JSON", () => {
   for (const [name, value] of never) {
     it.effect(`T9 B65: details with ${name} are an error result that says so`, () =>
       Effect.gen(function*() {
-        const { end, message, text } = yield* callTool(returning(Tools.result({ text: "done", details: value }), "odd_one"))
+        const { end, message, text } = yield* callTool(
+          returning(Tools.result({ text: "done", details: value }), "odd_one")
+        )
         assert.isTrue(end.isError)
         assert.match(text, /json|seriali[sz]ed|encoded/i)
         assert.include(text, "odd_one")
@@ -285,7 +287,9 @@ describe("What does not encode as JSON", () => {
   for (const field of ["structuredContent", "usage"] as const) {
     it.effect(`T9 B65: a bigint in ${field} is an error result`, () =>
       Effect.gen(function*() {
-        const { end, message } = yield* callTool(returning({ content: [], [field]: { ...Messages.emptyUsage, input: 1n } }))
+        const { end, message } = yield* callTool(
+          returning({ content: [], [field]: { ...Messages.emptyUsage, input: 1n } })
+        )
         assert.isTrue(end.isError)
         yield* assertJson([message])
       }))
@@ -384,7 +388,12 @@ describe("Unicode", () => {
   const fine = ScriptedModel.text("fine")
   const calling = (args: string) => ScriptedModel.calls([["a", "echo", args]])
   const sources: ReadonlyArray<
-    [string, ReadonlyArray<ScriptedModel.Response>, Agent.Options, (agent: Agent.AgentService) => Effect.Effect<unknown>]
+    [
+      string,
+      ReadonlyArray<ScriptedModel.Response>,
+      Agent.Options,
+      (agent: Agent.AgentService) => Effect.Effect<unknown>
+    ]
   > = [
     ["the system prompt", [fine], { systemPrompt: half }, () => Effect.void],
     ["a stored message", [fine], { messages: [Messages.user(half), Messages.assistant("x")] }, () => Effect.void],
@@ -398,15 +407,20 @@ describe("Unicode", () => {
     ["streamed arguments", [calling("{\"x\":\"x\uD83D\"}"), fine], {}, () => Effect.void],
     ["escaped arguments", [calling("{\"x\":\"x\\ud83d\"}"), fine], {}, () => Effect.void],
     ["keys of arguments", [calling("{\"x\\ud83d\":1}"), fine], {}, () => Effect.void],
-    ["parsed arguments and replaced content", [
-      ScriptedModel.events([
-        { type: "start" },
-        { type: "toolcall_start", contentIndex: 0, id: "a", name: "echo" },
-        { type: "toolcall_end", contentIndex: 0, arguments: { x: half } },
-        { type: "done", stopReason: "toolUse" }
-      ]),
-      ScriptedModel.events([{ type: "done", content: [{ type: "text", text: half }] }])
-    ], {}, () => Effect.void],
+    [
+      "parsed arguments and replaced content",
+      [
+        ScriptedModel.events([
+          { type: "start" },
+          { type: "toolcall_start", contentIndex: 0, id: "a", name: "echo" },
+          { type: "toolcall_end", contentIndex: 0, arguments: { x: half } },
+          { type: "done", stopReason: "toolUse" }
+        ]),
+        ScriptedModel.events([{ type: "done", content: [{ type: "text", text: half }] }])
+      ],
+      {},
+      () => Effect.void
+    ],
     ["the name of a called tool", [ScriptedModel.calls([["a", half, {}]]), fine], {}, () => Effect.void],
     ["a failure of the model", [ScriptedModel.error(half)], {}, () => Effect.void],
     ["an error event", [ScriptedModel.events([{ type: "error", errorMessage: half }])], {}, () => Effect.void]

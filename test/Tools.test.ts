@@ -173,7 +173,9 @@ describe("Tools, gate 2: the arguments", () => {
         }
       }, { x: "original" })
       assert.deepStrictEqual(ran, [{ x: "prepared" }])
-      assert.deepStrictEqual(Messages.toolCalls(ofType(events, "turn_end")[0]!.message)[0]?.arguments, { x: "original" })
+      assert.deepStrictEqual(Messages.toolCalls(ofType(events, "turn_end")[0]!.message)[0]?.arguments, {
+        x: "original"
+      })
     }))
 })
 
@@ -199,7 +201,9 @@ describe("Tools, gate 3: beforeToolCall", () => {
       assert.strictEqual((yield* blocked(Hooks.block("not on Sundays"))).text, "not on Sundays")
     }))
 
-  for (const [how, decision] of [["without a reason", Hooks.block()], ["with an empty reason", Hooks.block("")]] as const) {
+  for (
+    const [how, decision] of [["without a reason", Hooks.block()], ["with an empty reason", Hooks.block("")]] as const
+  ) {
     it.effect(`T1: a call blocked ${how} says so`, () =>
       Effect.gen(function*() {
         assert.strictEqual((yield* blocked(decision)).text, "Tool execution was blocked")
@@ -344,8 +348,10 @@ describe("Tools, gate 3: beforeToolCall", () => {
 
 describe("Tools, afterToolCall", () => {
   const usage = { ...Messages.emptyUsage, input: 7, totalTokens: 7 }
-  const full = tool("full", () =>
-    Effect.succeed(Tools.result({ text: "original", details: { d: 1 }, structuredContent: { s: 1 }, usage })))
+  const full = tool(
+    "full",
+    () => Effect.succeed(Tools.result({ text: "original", details: { d: 1 }, structuredContent: { s: 1 }, usage }))
+  )
   const patched = (patch: Tools.ToolResult, of: Tools.Tool = full) =>
     callTool(of).pipe(Effect.provide(Hooks.layer(Hooks.afterToolCall(() => patch))))
   const changed: Tools.Content = [{ type: "text", text: "changed" }]

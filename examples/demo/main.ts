@@ -54,31 +54,29 @@ const readArguments = Effect.fnUntraced(function*(args: ReadonlyArray<string>): 
 })
 
 /** One question: its answer as it comes, then when what happened. */
-const ask = (question: string) =>
-  Effect.gen(function*() {
+const ask = Effect.fn("ask")(
+  function*(question: string) {
     const display = yield* makeDisplay
     const agent = yield* makeAgent
     yield* agent.subscribe(display.listener)
     // Ctrl-C interrupts this fiber, and with it the prompt: that aborts the run and waits until it is settled.
     const run = yield* agent.prompt(question).pipe(
-      Effect.onInterrupt(() =>
-        Effect.gen(function*() {
-          yield* display.say("\naborted; what was kept:\n")
-          yield* display.say(Transcript.show(yield* agent.messages, { width: 110 }))
-          yield* display.timeline
-        })
-      )
+      Effect.onInterrupt(Effect.fnUntraced(function*() {
+        yield* display.say("\naborted; what was kept:\n")
+        yield* display.say(Transcript.show(yield* agent.messages, { width: 110 }))
+        yield* display.timeline
+      }))
     )
     yield* display.timeline
     yield* run.orFail
-  }).pipe(
-    Effect.scoped,
-    Effect.catchTags({
-      RunFailed: ({ message }) => new Failed({ message }),
-      RunLimited: ({ message }) => new Failed({ message }),
-      RunAborted: () => Effect.interrupt
-    })
-  )
+  },
+  Effect.scoped,
+  Effect.catchTags({
+    RunFailed: ({ message }) => new Failed({ message }),
+    RunLimited: ({ message }) => new Failed({ message }),
+    RunAborted: () => Effect.interrupt
+  })
+)
 
 const services = (folder: string) => Layer.merge(RuleBasedModel, Workspace.layer(folder))
 

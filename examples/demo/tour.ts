@@ -18,11 +18,6 @@ const askUntilToolWorks = Effect.fnUntraced(function*(agent: Agent.AgentService,
   return run
 })
 
-export const tour = Effect.gen(function*() {
-  const display = yield* makeDisplay
-  yield* Effect.onInterrupt(showAll(display), () => display.say("\naborted"))
-}).pipe(Effect.scoped)
-
 const showAll = Effect.fnUntraced(function*(display: Display) {
   const agent = yield* makeAgent
   yield* agent.subscribe(display.listener)
@@ -51,3 +46,8 @@ const showAll = Effect.fnUntraced(function*(display: Display) {
   yield* display.say(Transcript.show(messages, { width: 110 }))
   yield* display.say("\nAsk a question of your own: npm start -- \"How many Markdown files are in docs?\"")
 })
+
+export const tour = Effect.gen(function*() {
+  const display = yield* makeDisplay
+  yield* Effect.scoped(showAll(display)).pipe(Effect.onInterrupt(() => display.say("\naborted")))
+}).pipe(Effect.scoped)

@@ -79,6 +79,7 @@ const joined = (results: ReadonlyArray<RunResult>): RunResult => {
 
 const noCalls: ReadonlySet<string> = new Set()
 
+/** Methods are getters of functions: they work when they are taken off the agent, and cost an idle agent nothing. */
 class Host implements AgentService {
   readonly #config: BaseConfig
   readonly #services: Context.Context<never>
@@ -115,25 +116,27 @@ class Host implements AgentService {
   // Runs
   // ---------------------------------------------------------------------------
 
-  prompt(
-    input: string | AgentMessage | ReadonlyArray<AgentMessage>,
-    options: PromptOptions = {}
-  ): Effect.Effect<RunResult, AgentBusy | InvalidPrompt> {
-    return Effect.withFiber((fiber): Effect.Effect<RunResult, AgentBusy | InvalidPrompt> => {
-      const activity = this.#activity
-      if (activity !== undefined && (options.whileRunning === undefined || isInside(fiber, activity.run))) {
-        return Effect.fail(busyPrompting())
-      }
-      const messages = readPrompt(input, options)
-      if (Result.isFailure(messages)) return Effect.fail(messages.failure)
-      if (activity === undefined) {
-        const results = answersToOpenCalls(this.#transcript.messages)
-        return this.#begin({ _tag: "Prompts", results, prompts: messages.success, fromSteering: false })
-      }
-      const queue = options.whileRunning === "steer" ? this.#mailbox.steering : this.#mailbox.followUps
-      for (const message of messages.success) queue.offer(message)
-      return startAndJoin(Effect.void, activity.done, this.abort)
-    })
+  get prompt(): AgentService["prompt"] {
+    return (
+      input: string | AgentMessage | ReadonlyArray<AgentMessage>,
+      options: PromptOptions = {}
+    ): Effect.Effect<RunResult, AgentBusy | InvalidPrompt> => {
+      return Effect.withFiber((fiber): Effect.Effect<RunResult, AgentBusy | InvalidPrompt> => {
+        const activity = this.#activity
+        if (activity !== undefined && (options.whileRunning === undefined || isInside(fiber, activity.run))) {
+          return Effect.fail(busyPrompting())
+        }
+        const messages = readPrompt(input, options)
+        if (Result.isFailure(messages)) return Effect.fail(messages.failure)
+        if (activity === undefined) {
+          const results = answersToOpenCalls(this.#transcript.messages)
+          return this.#begin({ _tag: "Prompts", results, prompts: messages.success, fromSteering: false })
+        }
+        const queue = options.whileRunning === "steer" ? this.#mailbox.steering : this.#mailbox.followUps
+        for (const message of messages.success) queue.offer(message)
+        return startAndJoin(Effect.void, activity.done, this.abort)
+      })
+    }
   }
 
   get continue(): Effect.Effect<RunResult, AgentBusy | CannotContinue> {
@@ -281,31 +284,39 @@ class Host implements AgentService {
   // Queues
   // ---------------------------------------------------------------------------
 
-  steer(message: string | AgentMessage, options?: QueueOptions): Effect.Effect<Receipt> {
-    return Effect.map(
-      readQueued(message),
-      (read) => this.#mailbox.post("steering", read, options?.id, this.#activity === undefined)
-    )
+  get steer(): AgentService["steer"] {
+    return (message: string | AgentMessage, options?: QueueOptions): Effect.Effect<Receipt> => {
+      return Effect.map(
+        readQueued(message),
+        (read) => this.#mailbox.post("steering", read, options?.id, this.#activity === undefined)
+      )
+    }
   }
 
-  followUp(message: string | AgentMessage, options?: QueueOptions): Effect.Effect<Receipt> {
-    return Effect.map(
-      readQueued(message),
-      (read) => this.#mailbox.post("followUps", read, options?.id, this.#activity === undefined)
-    )
+  get followUp(): AgentService["followUp"] {
+    return (message: string | AgentMessage, options?: QueueOptions): Effect.Effect<Receipt> => {
+      return Effect.map(
+        readQueued(message),
+        (read) => this.#mailbox.post("followUps", read, options?.id, this.#activity === undefined)
+      )
+    }
   }
 
-  withdraw(id: string): Effect.Effect<boolean> {
-    return Effect.sync(() => this.#mailbox.withdraw(id))
+  get withdraw(): AgentService["withdraw"] {
+    return (id: string): Effect.Effect<boolean> => {
+      return Effect.sync(() => this.#mailbox.withdraw(id))
+    }
   }
 
-  note(message: string | AgentMessage): Effect.Effect<void> {
-    return Effect.flatMap(readQueued(message), (note) =>
-      Effect.clockWith((clock) => {
-        if (this.#activity !== undefined) this.#mailbox.notes.push(note)
-        else this.#transcript.push(admit(note, clock.currentTimeMillisUnsafe()))
-        return Effect.void
-      }))
+  get note(): AgentService["note"] {
+    return (message: string | AgentMessage): Effect.Effect<void> => {
+      return Effect.flatMap(readQueued(message), (note) =>
+        Effect.clockWith((clock) => {
+          if (this.#activity !== undefined) this.#mailbox.notes.push(note)
+          else this.#transcript.push(admit(note, clock.currentTimeMillisUnsafe()))
+          return Effect.void
+        }))
+    }
   }
 
   get steering(): Queue.Enqueue<AgentMessage> {
@@ -339,16 +350,20 @@ class Host implements AgentService {
     return Effect.sync(() => this.#mailbox.clear())
   }
 
-  setSteeringMode(mode: QueueMode): Effect.Effect<void> {
-    return Effect.sync(() => {
-      this.#mailbox.steering.mode = mode
-    })
+  get setSteeringMode(): AgentService["setSteeringMode"] {
+    return (mode: QueueMode): Effect.Effect<void> => {
+      return Effect.sync(() => {
+        this.#mailbox.steering.mode = mode
+      })
+    }
   }
 
-  setFollowUpMode(mode: QueueMode): Effect.Effect<void> {
-    return Effect.sync(() => {
-      this.#mailbox.followUps.mode = mode
-    })
+  get setFollowUpMode(): AgentService["setFollowUpMode"] {
+    return (mode: QueueMode): Effect.Effect<void> => {
+      return Effect.sync(() => {
+        this.#mailbox.followUps.mode = mode
+      })
+    }
   }
 
   // ---------------------------------------------------------------------------
@@ -366,30 +381,40 @@ class Host implements AgentService {
     })
   }
 
-  setTools<const T extends ReadonlyArray<Any>>(
-    tools: T
-  ): Effect.Effect<void, AgentConfigError, Services<T[number]>> {
-    return Effect.contextWith((services: Context.Context<Services<T[number]>>) =>
-      Effect.map(Effect.fromResult(makeToolSet(tools, withoutAmbient(services))), (set) => this.#set("tools", set))
-    )
+  get setTools(): AgentService["setTools"] {
+    return <const T extends ReadonlyArray<Any>>(
+      tools: T
+    ): Effect.Effect<void, AgentConfigError, Services<T[number]>> => {
+      return Effect.contextWith((services: Context.Context<Services<T[number]>>) =>
+        Effect.map(Effect.fromResult(makeToolSet(tools, withoutAmbient(services))), (set) => this.#set("tools", set))
+      )
+    }
   }
 
-  setModel(model: RunSettings["model"]): Effect.Effect<void> {
-    return Effect.sync(() => this.#set("model", model))
+  get setModel(): AgentService["setModel"] {
+    return (model: RunSettings["model"]): Effect.Effect<void> => {
+      return Effect.sync(() => this.#set("model", model))
+    }
   }
 
-  setThinkingLevel(level: RunSettings["thinkingLevel"]): Effect.Effect<void> {
-    return Effect.sync(() => this.#set("thinkingLevel", level))
+  get setThinkingLevel(): AgentService["setThinkingLevel"] {
+    return (level: RunSettings["thinkingLevel"]): Effect.Effect<void> => {
+      return Effect.sync(() => this.#set("thinkingLevel", level))
+    }
   }
 
-  setToolExecution(mode: ExecutionMode): Effect.Effect<void> {
-    return Effect.sync(() => this.#set("toolExecution", mode))
+  get setToolExecution(): AgentService["setToolExecution"] {
+    return (mode: ExecutionMode): Effect.Effect<void> => {
+      return Effect.sync(() => this.#set("toolExecution", mode))
+    }
   }
 
-  setSessionId(sessionId: string | undefined): Effect.Effect<void> {
-    return Effect.sync(() => {
-      this.#sessionId = sessionId
-    })
+  get setSessionId(): AgentService["setSessionId"] {
+    return (sessionId: string | undefined): Effect.Effect<void> => {
+      return Effect.sync(() => {
+        this.#sessionId = sessionId
+      })
+    }
   }
 
   /** Changes a setting for the agent and for the rest of a run that is under way. */
@@ -398,26 +423,30 @@ class Host implements AgentService {
     if (this.#activity !== undefined) this.#activity.run.settings[key] = value
   }
 
-  setMessages(messages: ReadonlyArray<AgentMessage>): Effect.Effect<void, AgentBusy | AgentConfigError> {
-    return Effect.suspend((): Effect.Effect<void, AgentBusy | AgentConfigError> => {
-      if (this.#activity !== undefined) return Effect.fail(busyChanging())
-      return Effect.flatMap(
-        Effect.fromResult(readTranscript(messages)),
-        (read) =>
-          Effect.map(pairUp(read, this.#transcriptMode), (paired) => {
-            this.#transcript = new Transcript(paired)
-          })
-      )
-    })
+  get setMessages(): AgentService["setMessages"] {
+    return (messages: ReadonlyArray<AgentMessage>): Effect.Effect<void, AgentBusy | AgentConfigError> => {
+      return Effect.suspend((): Effect.Effect<void, AgentBusy | AgentConfigError> => {
+        if (this.#activity !== undefined) return Effect.fail(busyChanging())
+        return Effect.flatMap(
+          Effect.fromResult(readTranscript(messages)),
+          (read) =>
+            Effect.map(pairUp(read, this.#transcriptMode), (paired) => {
+              this.#transcript = new Transcript(paired)
+            })
+        )
+      })
+    }
   }
 
-  appendMessages(messages: ReadonlyArray<AgentMessage>): Effect.Effect<void, AgentBusy | AgentConfigError> {
-    return Effect.clockWith((clock): Effect.Effect<void, AgentBusy | AgentConfigError> => {
-      if (this.#activity !== undefined) return Effect.fail(busyChanging())
-      return Effect.map(Effect.fromResult(readTranscript(messages)), (read) => {
-        for (const message of read) this.#transcript.push(admit(message, clock.currentTimeMillisUnsafe()))
+  get appendMessages(): AgentService["appendMessages"] {
+    return (messages: ReadonlyArray<AgentMessage>): Effect.Effect<void, AgentBusy | AgentConfigError> => {
+      return Effect.clockWith((clock): Effect.Effect<void, AgentBusy | AgentConfigError> => {
+        if (this.#activity !== undefined) return Effect.fail(busyChanging())
+        return Effect.map(Effect.fromResult(readTranscript(messages)), (read) => {
+          for (const message of read) this.#transcript.push(admit(message, clock.currentTimeMillisUnsafe()))
+        })
       })
-    })
+    }
   }
 
   get messages(): Effect.Effect<ReadonlyArray<AgentMessage>> {
@@ -441,20 +470,22 @@ class Host implements AgentService {
     })
   }
 
-  subscribe<E = never, R = never>(
-    listener: Listener<E, R>,
-    options?: { readonly required?: boolean | undefined }
-  ): Effect.Effect<Effect.Effect<void>, never, R> {
-    return Effect.contextWith((services: Context.Context<R>) =>
-      Effect.sync(() => {
-        // A listener that is subscribed inside a run is not part of that run.
-        const own = Context.omit(CurrentRun)(services)
-        const remove = this.#attach(
-          subscriber(listener, (effect) => Effect.provideContext(effect, own), options?.required === true)
-        )
-        return Effect.sync(remove)
-      })
-    )
+  get subscribe(): AgentService["subscribe"] {
+    return <E = never, R = never>(
+      listener: Listener<E, R>,
+      options?: { readonly required?: boolean | undefined }
+    ): Effect.Effect<Effect.Effect<void>, never, R> => {
+      return Effect.contextWith((services: Context.Context<R>) =>
+        Effect.sync(() => {
+          // A listener that is subscribed inside a run is not part of that run.
+          const own = Context.omit(CurrentRun)(services)
+          const remove = this.#attach(
+            subscriber(listener, (effect) => Effect.provideContext(effect, own), options?.required === true)
+          )
+          return Effect.sync(remove)
+        })
+      )
+    }
   }
 
   #attach(added: Subscriber): () => void {
@@ -469,15 +500,17 @@ class Host implements AgentService {
     return this.observe({ capacity: 1024 })
   }
 
-  observe({ capacity, strategy = "sliding" }: ObserveOptions): Stream.Stream<ObservedEvent> {
-    return observe({ capacity: Math.max(1, Math.floor(capacity)), strategy }, (add, close) => {
-      const remove = this.#attach(subscriber<never, never>(add, (effect) => effect, false))
-      this.#observers.add(close)
-      return () => {
-        remove()
-        this.#observers.delete(close)
-      }
-    })
+  get observe(): AgentService["observe"] {
+    return ({ capacity, strategy = "sliding" }: ObserveOptions): Stream.Stream<ObservedEvent> => {
+      return observe({ capacity: Math.max(1, Math.floor(capacity)), strategy }, (add, close) => {
+        const remove = this.#attach(subscriber<never, never>(add, (effect) => effect, false))
+        this.#observers.add(close)
+        return () => {
+          remove()
+          this.#observers.delete(close)
+        }
+      })
+    }
   }
 
   /** The end of the agent's scope. */

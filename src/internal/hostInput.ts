@@ -62,18 +62,23 @@ export const readPrompt = (
   input: string | AgentMessage | ReadonlyArray<AgentMessage>,
   { images = [] }: PromptOptions
 ): Result.Result<ReadonlyArray<AgentMessage>, InvalidPrompt> => {
-  if (typeof input === "string") {
-    if (input === "" && images.length === 0) {
-      return Result.fail(
-        new InvalidPrompt({ reason: "Empty", message: "The prompt is empty; give a text, images, or messages." })
-      )
-    }
-    const text = input === "" ? [] : [{ type: "text" as const, text: input }]
-    return Result.succeed([user([...text, ...images])])
+  if (input === "" && images.length === 0) {
+    return Result.fail(
+      new InvalidPrompt({ reason: "Empty", message: "The prompt is empty; give a text, images, or messages." })
+    )
   }
   return Result.mapError(
-    readMessages(Array.isArray(input) ? input : [input]),
+    readMessages(promptMessages(input, images)),
     (problem) =>
       new InvalidPrompt({ reason: "InvalidMessage", message: `The prompt's messages do not decode: ${problem}` })
   )
+}
+
+const promptMessages = (
+  input: string | AgentMessage | ReadonlyArray<AgentMessage>,
+  images: NonNullable<PromptOptions["images"]>
+): unknown => {
+  if (typeof input !== "string") return Array.isArray(input) ? input : [input]
+  const text = input === "" ? [] : [{ type: "text" as const, text: input }]
+  return [user([...text, ...images])]
 }

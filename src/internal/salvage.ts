@@ -104,39 +104,29 @@ const neutral: { readonly [key: string]: unknown } = {
 
 const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
 
-interface Problem {
-  readonly path: Path
-  readonly problem: string
-}
-
-const problemsOf = (value: unknown): ReadonlyArray<Problem> => {
-  const decoded = Schema.decodeUnknownResult(AgentMessage, { errors: "all" })(value)
-  if (Result.isSuccess(decoded)) return []
-  return formatIssues(decoded.failure.issue).issues.map((issue) => ({
-    path: (issue.path ?? []).map((segment) => typeof segment === "object" ? segment.key : segment),
-    problem: issue.message
-  }))
-}
-
 /**
  * Leaves out in rounds what does not decode, since a field that is needed shows only when it is gone. Elements of lists go
  * last, so that every path stays true until then.
  */
 const decodeParts = (json: unknown, losses: Map<string, Loss>): AgentMessage | undefined => {
-  const isAgentMessage = Schema.is(AgentMessage)
+  if (Schema.is(AgentMessage)(json)) return json
+  const decode = Schema.decodeUnknownResult(AgentMessage, { errors: "all" })
   let value = json
-  while (!isAgentMessage(value)) {
+  for (;;) {
+    const decoded = decode(value)
+    if (Result.isSuccess(decoded)) return decoded.success
     const fields = new Set<string>()
     const elements = new Set<string>()
     const filled: Record<string, unknown> = {}
-    for (const { path, problem } of problemsOf(value)) {
+    for (const issue of formatIssues(decoded.failure.issue).issues) {
+      const path = (issue.path ?? []).map((segment) => typeof segment === "object" ? segment.key : segment)
       const place = holds(value, path) ? path : path.slice(0, -1)
       const [name] = path
       if (place.length === 0 && path.length === 1 && typeof name === "string" && Object.hasOwn(neutral, name)) {
-        lose(losses, path, path, problem, true)
+        lose(losses, path, path, issue.message, true)
         filled[name] = neutral[name]
       } else {
-        lose(losses, place, path, problem)
+        lose(losses, place, path, issue.message)
         if (place.length === 0) return undefined
         const places = typeof place.at(-1) === "number" ? elements : fields
         places.add(keyOf(place))
@@ -145,7 +135,6 @@ const decodeParts = (json: unknown, losses: Map<string, Loss>): AgentMessage | u
     const rest = without(value, fields.size > 0 ? fields : elements, [])
     value = isRecord(rest) ? { ...rest, ...filled } : rest
   }
-  return value
 }
 
 /** Whether there is something at a path. */

@@ -5,7 +5,7 @@ import type * as Context from "effect/Context"
 import * as Result from "effect/Result"
 import { AgentConfigError } from "../Errors.ts"
 import type { ToolDeclaration } from "../Messages.ts"
-import type { Any } from "../Tools.ts"
+import { type Any, TypeId } from "../Tools.ts"
 import { wellFormed } from "./json.ts"
 
 interface Catalog {
@@ -18,8 +18,11 @@ export interface ToolSet extends Catalog {
   readonly services: Context.Context<never>
 }
 
+const isTool = (tool: unknown): boolean => typeof tool === "object" && tool !== null && TypeId in tool
+
 const problemOf = (tool: Any, byName: ReadonlyMap<string, Any>): AgentConfigError | undefined => {
   const problem = (reason: AgentConfigError["reason"], message: string) => new AgentConfigError({ reason, message })
+  if (!isTool(tool)) return problem("InvalidTool", "A tool is not one; make it with Tools.make or Tools.dynamic.")
   if (typeof tool.name !== "string" || tool.name === "") {
     return problem("InvalidTool", "A tool has no name; give it one.")
   }

@@ -151,7 +151,7 @@ describe("Calls", () => {
       const requests = yield* ScriptedModel.requests
       assert.deepStrictEqual(requests.map(({ messages }) => Transcript.print(messages)), [
         "U",
-        "A[x] R(x)",
+        "U A[x] R(x)",
         "A[x] R(x)",
         "A[x] R(x)",
         "A[x] R(x!) U"

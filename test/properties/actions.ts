@@ -303,6 +303,8 @@ const effectOf = (world: World, action: Action): Effect.Effect<unknown, unknown>
 /** Performs an action and notes how it went; fails only when it is interrupted. `from` says where it is performed. */
 export const perform = (world: World, action: Action, from: string): Effect.Effect<void> =>
   Effect.suspend(() => {
+    // A closed agent is not used any more.
+    if (world.closed && (action.do === "prompt" || action.do === "continue")) return Effect.void
     const act = world.acts++
     world.log({ kind: "act", act, action, from, busy: world.busy })
     const instant = quick(world, action)

@@ -28,7 +28,7 @@ const execute = (world: World, tool: Tool) => {
     const place: Place = { kind: "tool", name: tool.name, callId: id, nested: id === "nested" }
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a tool may give anything
     const give = () => odd(output) as Tools.ToolOutput
-    const answer = call(world, place, work, deadline && id !== "nested", give, context)
+    const answer = call(world, place, work, deadline, give, context)
     return Effect.isEffect(answer) ? answer : Effect.succeed(answer)
   }
 }

@@ -57,7 +57,8 @@ export type Action =
   | { readonly do: "invalidPrompt"; readonly prompt: "empty" | "undecodable" }
   | { readonly do: "continue" }
   | { readonly do: "steer" | "followUp"; readonly input: Input; readonly id?: string }
-  | { readonly do: "note" | "offerSteering" | "offerFollowUp"; readonly input: Input }
+  | { readonly do: "note"; readonly input: Input }
+  | { readonly do: "offerSteering" | "offerFollowUp"; readonly input: Input }
   | { readonly do: "withdraw"; readonly receipt: number }
   | { readonly do: "clearSteering" | "clearFollowUps" | "clearQueues" }
   | { readonly do: "abort" | "awaitIdle" | "reset" }

@@ -104,10 +104,17 @@ const listenerCount = (agent: Agent.AgentService): Effect.Effect<number> =>
     session.post("Runtime.evaluate", { expression, replMode: true }, onAnswer)
   })
 
-/** Lets everything that is ready run, callbacks of promises and reports of unhandled rejections included. */
-const quiet = Effect.andThen(
-  TestClock.adjust(0),
-  Effect.promise(() => new Promise<void>((resolve) => void setImmediate(() => void setImmediate(resolve))))
+/** Lets everything run that can run without time. */
+export const rest: Effect.Effect<void> = Effect.asVoid(Effect.repeat(Effect.yieldNow, { times: 100 }))
+
+/** Lets time pass, once everything has run that can run before, and lets everything run then. */
+export const pass = (time: Duration.Input): Effect.Effect<void> =>
+  rest.pipe(Effect.andThen(TestClock.adjust(time)), Effect.andThen(rest))
+
+/** The same, and what becomes of promises. */
+const quiet = rest.pipe(
+  Effect.andThen(Effect.promise(() => new Promise<void>((resolve) => void setImmediate(resolve)))),
+  Effect.andThen(rest)
 )
 
 /** Runs the body of a test; fails when something is left. */

@@ -1,7 +1,6 @@
 /** An agent on a script, watched and checked against the invariants, in the settings a fault can depend on. */
 import { assert } from "@effect/vitest"
 import { Clock, Effect, type Exit, Fiber, type Stream } from "effect"
-import { TestClock } from "effect/testing"
 import {
   type Agent,
   type Errors,
@@ -16,7 +15,7 @@ import type { RunResult } from "../../src/RunResult.ts"
 import { ScriptedModel, Transcript } from "../../src/testing/index.ts"
 import { Recorder } from "./events.ts"
 import { violations } from "./invariants.ts"
-import { makeAgent, subscribe } from "./leaks.ts"
+import { makeAgent, pass, rest, subscribe } from "./leaks.ts"
 
 /** Who listens: nobody, one that answers at once, one that lets others run first. */
 export type Audience = "nobody" | "plain" | "waiting"
@@ -86,7 +85,7 @@ export class Trial {
   run(text?: string): Effect.Effect<RunResult, Errors.AgentBusy | Errors.InvalidPrompt> {
     return Effect.gen({ self: this }, function*() {
       const fiber = yield* this.start(text)
-      yield* TestClock.adjust("1 day")
+      yield* pass("1 day")
       const [result] = yield* Fiber.join(fiber)
       return result
     })
@@ -99,10 +98,10 @@ export class Trial {
       const now = yield* Clock.currentTimeMillis
       const aborting = yield* Effect.forkChild(this.agent.abort, { startImmediately: true })
       if (grace > 0) {
-        yield* TestClock.adjust(grace - 1)
+        yield* pass(grace - 1)
         assert.isUndefined(fiber.pollUnsafe(), "settled before the grace was over")
-        yield* TestClock.adjust(1)
-      } else yield* TestClock.adjust(0)
+        yield* pass(1)
+      } else yield* rest
       assert.isDefined(fiber.pollUnsafe(), "settled when the grace was over")
       assert.isDefined(aborting.pollUnsafe())
       const [result, at] = yield* Fiber.join(fiber)
@@ -160,7 +159,7 @@ export class Trial {
     return Effect.gen({ self: this }, function*() {
       const now = Effect.all([this.agent.messages, this.requests, this.queued, Effect.sync(() => this.recorder.bytes)])
       const then = yield* now
-      yield* TestClock.adjust("1 day")
+      yield* pass("1 day")
       assert.deepStrictEqual(yield* now, then)
     })
   }

@@ -1,0 +1,84 @@
+/** The runs of a play, read off the events the first listener was told. */
+import type { AgentEvent } from "../../src/Events.ts"
+import type { Played } from "./play.ts"
+import type { Entry, EntryBody, Stop, WorkRecord } from "./world.ts"
+
+export type EntryOf<Kind extends EntryBody["kind"]> = Entry & { readonly kind: Kind }
+
+export const entriesOf = <Kind extends EntryBody["kind"]>(
+  entries: ReadonlyArray<Entry>,
+  kind: Kind
+): ReadonlyArray<EntryOf<Kind>> => entries.filter((entry): entry is EntryOf<Kind> => entry.kind === kind)
+
+type EventOf<Type extends AgentEvent["type"]> = Extract<AgentEvent, { readonly type: Type }>
+
+/** An event with the index of its entry and its time. */
+export interface At<Type extends AgentEvent["type"]> {
+  readonly index: number
+  readonly t: number
+  readonly event: EventOf<Type>
+}
+
+export const eventsOf = <Type extends AgentEvent["type"]>(
+  entries: ReadonlyArray<Entry>,
+  type: Type
+): ReadonlyArray<At<Type>> =>
+  entries.flatMap((entry) =>
+    entry.kind === "event" && entry.event.type === type
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its type was compared
+      ? [{ index: entry.index, t: entry.t, event: entry.event as EventOf<Type> }]
+      : []
+  )
+
+/** One run, from `agent_start` to `agent_end`. */
+export interface RunView {
+  readonly activity: number
+  readonly start: At<"agent_start">
+  /** Absent when the run never ended. */
+  readonly end: At<"agent_end"> | undefined
+  /** Everything between. */
+  readonly entries: ReadonlyArray<Entry>
+  /** What stopped it from outside of its loop, in order; a deadline is not among it. */
+  readonly stops: ReadonlyArray<{ readonly index: number; readonly t: number; readonly how: Stop }>
+  /** When its time is over. */
+  readonly deadline: number
+}
+
+const viewOf = (played: Played, start: At<"agent_start">, end: At<"agent_end"> | undefined, next: number): RunView => {
+  const { entries, scenario } = played.world
+  const last = end?.index ?? next
+  const between = entries.slice(start.index, last + 1)
+  const entry = entries[start.index]!
+  const activity = entry.kind === "event" ? entry.activity : 0
+  // The prompt that began the run may have been stopped in the step before `agent_start`.
+  const stops = entriesOf(entries.slice(0, last + 1), "stop").filter((stop) =>
+    stop.activity === activity && stop.index >= start.index
+  )
+  return {
+    activity,
+    start,
+    end,
+    entries: between,
+    stops,
+    deadline: start.t + (scenario.options.limits?.duration ?? Infinity)
+  }
+}
+
+export const runsOf = (played: Played): ReadonlyArray<RunView> => {
+  const { entries } = played.world
+  const starts = eventsOf(entries, "agent_start")
+  const ends = eventsOf(entries, "agent_end")
+  return starts.map((start, index) => {
+    const next = starts[index + 1]?.index ?? entries.length
+    return viewOf(played, start, ends.find((end) => end.index > start.index && end.index < next), next)
+  })
+}
+
+/** Work of a run: what was called in its activity while it was open. */
+export const worksOf = ({ world }: Played, run: RunView): ReadonlyArray<WorkRecord> =>
+  world.works.filter(({ activity, begun }) =>
+    activity === run.activity && begun >= run.start.index && begun <= (run.end?.index ?? Infinity)
+  )
+
+/** Whether it may be told exactly what came before what: not when fibers are switched between any two steps. */
+export const isExact = ({ world }: Played): boolean => world.scenario.yieldAfter === undefined
