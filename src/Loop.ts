@@ -199,7 +199,8 @@ const refuseInvalid = Effect.fnUntraced(function*(held: Held) {
   const valid: Array<AgentMessage> = []
   for (const message of held.messages) {
     const read = held.queue.wasPosted(message) ? undefined : readMessages([message])
-    if (read === undefined || Result.isSuccess(read)) valid.push(message)
+    if (read === undefined) valid.push(message)
+    else if (Result.isSuccess(read)) valid.push(...read.success)
     else yield* Log.error(`A queued message does not decode and was left out: ${read.failure}`, Cause.empty)
   }
   held.messages = valid

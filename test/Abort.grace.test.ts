@@ -1,13 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { type Agent, Hooks } from "../src/index.ts"
+import { Agent, Hooks } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import { logged } from "./utils/agents.ts"
+import { showAll } from "./utils/events.ts"
+import { timed } from "./utils/journey.ts"
+import { finish, type Setting } from "./utils/play.ts"
 import { abortAfter, answers, executions, scene, shape } from "./utils/scene.ts"
 import { deaf, slow, tool } from "./utils/timedTools.ts"
 
 const { calls, hang, text } = ScriptedModel
+
+/** How long the next key takes. */
+const pause: Array<number> = []
 
 describe("Abort and its grace", () => {
   describe("the deaf", () => {
@@ -182,6 +188,123 @@ describe("Abort and its grace", () => {
     }
   })
 
+  describe("the closing events", () => {
+    // What is told after the abort: a listener is busy at each of these events in turn.
+    const closings: Record<string, readonly [Setting, transcript: string, events: number]> = {
+      "of a response": [{ responses: [hang({ partial: "so far" }), text("fine")] }, "U A{aborted}", 3],
+      "of a request": [
+        { responses: [text("fine")], hooks: [Hooks.apiKey(() => Effect.sleep(pause.shift() ?? 0))] },
+        "U A{aborted}",
+        4
+      ],
+      "of parallel calls": [
+        { responses: [calls([["a", "slow", {}], ["b", "slow", {}]]), text("fine")], tools: [slow("slow", 10_000)] },
+        "U A[a,b] R(a!) R(b!)",
+        8
+      ]
+    }
+    for (const [name, [setting, transcript, events]] of Object.entries(closings)) {
+      for (let n = 0; n < events; n++) {
+        it.effect(`A4: a listener that does not come back from closing event ${n} ${name}`, () =>
+          Effect.suspend(() => {
+            pause.splice(0, pause.length, 10_000)
+            return scene(setting, (world) =>
+              Effect.gen(function*() {
+                const { agent, recorder } = world
+                let told = Number.NEGATIVE_INFINITY
+                yield* agent.subscribe(() => told++ === n ? Effect.sleep("1 day") : undefined)
+                const run = yield* Effect.forkChild(agent.prompt("go"))
+                yield* TestClock.adjust(100)
+                told = 0
+                const abort = yield* Effect.forkChild(timed(agent.abort), { startImmediately: true })
+                yield* TestClock.adjust(1000)
+                assert.strictEqual((yield* Fiber.join(abort))[1], 1100)
+                assert.strictEqual((yield* Fiber.join(run)).outcome._tag, "Aborted")
+                assert.strictEqual(yield* shape(world), transcript)
+                const { length } = recorder.events
+                const next = yield* Effect.forkChild(agent.prompt("again"))
+                yield* TestClock.adjust("1 minute")
+                assert.strictEqual((yield* Fiber.join(next)).outcome._tag, "Completed")
+                assert.strictEqual(recorder.shown[length], "agent_start")
+                // The busy listener has missed nothing of either run when it has come back.
+                yield* TestClock.adjust("2 days")
+                assert.strictEqual(told, events + recorder.events.length - length)
+                assert.strictEqual(yield* shape(world, ["go", "again"]), `${transcript} U A`)
+              }))
+          }))
+      }
+    }
+
+    it.effect("A3: the stream of a prompt gives its slow consumer everything, up to agent_end (B102)", () =>
+      scene({ responses: [hang({ partial: "x".repeat(200), chunks: 200 })] }, (world) =>
+        Effect.gen(function*() {
+          const { agent, recorder } = world
+          const consumer = yield* Agent.stream(agent, "go").pipe(
+            Stream.tap(() => Effect.sleep("10 seconds")),
+            Stream.runCollect,
+            Effect.forkChild
+          )
+          yield* TestClock.adjust("15 seconds")
+          const abort = yield* Effect.forkChild(timed(agent.abort), { startImmediately: true })
+          yield* TestClock.adjust("1 second")
+          assert.strictEqual((yield* Fiber.join(abort))[1], 16_000)
+          yield* TestClock.adjust("3 hours")
+          const events = showAll(yield* Fiber.join(consumer))
+          assert.deepStrictEqual(events.slice(-2), ["turn_end A{aborted}", "agent_end Aborted"])
+          assert.deepStrictEqual(events, recorder.shown)
+          yield* shape(world)
+        })))
+
+    it.effect("A1: an abort while a failed run is closing leaves a whole run", () =>
+      scene({ responses: [ScriptedModel.error("reset"), text("fine")] }, (world) =>
+        Effect.gen(function*() {
+          const { agent, recorder } = world
+          const unsubscribe = yield* agent.subscribe((event) => event.type === "turn_end" ? agent.abort : undefined)
+          const { outcome } = yield* finish(agent.prompt("go"))
+          assert.include(["Failed", "Aborted"], outcome._tag)
+          assert.strictEqual(recorder.shown.at(-1), `agent_end ${outcome._tag}`)
+          assert.strictEqual(yield* shape(world), "U A{error}")
+          yield* unsubscribe
+          yield* finish(agent.prompt("again"))
+          assert.strictEqual(yield* shape(world, ["go", "again"]), "U A{error} U A")
+        })))
+  })
+
+  describe("between the abort and its end", () => {
+    it.effect("H1: a prompt is refused, Q3: a steer is queued and stays", () =>
+      scene(
+        { responses: [calls([["a", "deaf", {}]]), text("1"), text("2")], tools: [deaf("deaf", 60_000)] },
+        (world) =>
+          Effect.gen(function*() {
+            const { agent } = world
+            yield* Effect.forkChild(agent.prompt("go"))
+            yield* TestClock.adjust(100)
+            const abort = yield* Effect.forkChild(agent.abort, { startImmediately: true })
+            yield* TestClock.adjust(500)
+            assert.strictEqual((yield* Effect.flip(agent.prompt("refused")))._tag, "AgentBusy")
+            yield* agent.steer("S")
+            yield* agent.followUp("F")
+            yield* TestClock.adjust(500)
+            yield* Fiber.join(abort)
+            assert.strictEqual(yield* shape(world, ["go", "S", "F"]), "U A[a] R(a!)")
+            yield* finish(agent.prompt("again"))
+            assert.strictEqual(yield* shape(world, ["go", "again", "S", "F"]), "U A[a] R(a!) U U A U A")
+          })
+      ))
+
+    it.effect("A1: at once behind the prompt, in the same instant", () =>
+      scene({ responses: [text("fine")] }, (world) =>
+        Effect.gen(function*() {
+          const { agent, recorder } = world
+          const run = yield* Effect.forkChild(agent.prompt("go"), { startImmediately: true })
+          yield* agent.abort
+          const { outcome } = yield* Fiber.join(run)
+          assert.strictEqual(recorder.shown.at(-1), `agent_end ${outcome._tag}`)
+          const expected = outcome._tag === "Aborted" ? "U A{aborted}" : "U A"
+          assert.strictEqual(yield* shape(world), expected)
+        })))
+  })
+
   describe("finishTurn for the open turn", () => {
     it.effect("A3: is asked once; its answer is ignored, and what it steers stays queued", () => {
       const seen: Array<string> = []
@@ -219,6 +342,17 @@ describe("Abort and its grace", () => {
             assert.strictEqual(yield* shape(world), "U A{aborted}")
           })))
     }
+
+    it.effect("A3, I5: one that is not waited for any longer is interrupted", () => {
+      const log: Array<string> = []
+      const hook = Effect.onInterrupt(Effect.never, () => Effect.sync(() => void log.push("interrupted")))
+      return scene({ responses: [hang()], hooks: [Hooks.finishTurn(() => hook)] }, (world) =>
+        Effect.gen(function*() {
+          yield* abortAfter(world, 100, 1000)
+          assert.deepStrictEqual(log, ["interrupted"])
+          assert.strictEqual(yield* shape(world), "U A{aborted}")
+        }))
+    })
 
     it.effect("A3: one that fails changes nothing about the abort", () =>
       scene(

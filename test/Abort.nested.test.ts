@@ -7,7 +7,7 @@ import { Recorder } from "./utils/events.ts"
 import { assertInvariants } from "./utils/invariants.ts"
 import { ended, timed } from "./utils/journey.ts"
 import { finish, stage, watched } from "./utils/play.ts"
-import { abortAfter, scene, shape } from "./utils/scene.ts"
+import { abortAfter, scene, shape, type World } from "./utils/scene.ts"
 import { quick, slow, tool } from "./utils/timedTools.ts"
 
 const { calls, hang, text } = ScriptedModel
@@ -279,6 +279,79 @@ describe("Abort across agents and fibers", () => {
         ])
         assertInvariants({ events: recorder.events })
       }).pipe(Effect.provide(stage({ responses: [] }))))
+  })
+
+  describe("a further run that a listener of agent_end caused", () => {
+    /** Queues one follow-up at the first agent_end. */
+    const followUpOnce = ({ agent }: World, also: Effect.Effect<void> = Effect.void) =>
+      Effect.suspend(() => {
+        let queued = false
+        return agent.subscribe((event) => {
+          if (queued || event.type !== "agent_end") return
+          queued = true
+          return Effect.andThen(agent.followUp("F"), also)
+        })
+      })
+
+    it.effect("Q5, A1: is aborted like any other; the result has the last outcome and all messages", () =>
+      scene({ responses: [text("1"), hang({ partial: "so far" }), text("2")] }, (world) =>
+        Effect.gen(function*() {
+          const { agent, recorder } = world
+          yield* followUpOnce(world)
+          const { at, result } = yield* abortAfter(world, 100)
+          assert.deepStrictEqual([result.outcome._tag, at], ["Aborted", 100])
+          assert.strictEqual(Transcript.print(result.messages), "U A U A{aborted}")
+          assert.deepStrictEqual(recorder.shown.filter((event) => event.startsWith("agent_")), [
+            "agent_start",
+            "agent_end Completed",
+            "agent_start",
+            "agent_end Aborted"
+          ])
+          assert.isFalse((yield* agent.state).isStreaming)
+          assert.strictEqual(yield* shape(world, ["go", "F"]), "U A U A{aborted}")
+          yield* finish(agent.prompt("again"))
+          assert.strictEqual(yield* shape(world, ["go", "F", "again"]), "U A U A{aborted} U A")
+        })))
+
+    it.effect("Q5, A1: ends before the interruption of prompt goes on", () =>
+      scene({ responses: [text("1"), hang({ partial: "so far" })] }, (world) =>
+        Effect.gen(function*() {
+          const { agent, recorder } = world
+          yield* followUpOnce(world)
+          const run = yield* Effect.forkChild(agent.prompt("go"))
+          yield* TestClock.adjust(100)
+          yield* Fiber.interrupt(run)
+          assert.strictEqual(recorder.timeOf("agent_end Aborted"), 100)
+          assert.isFalse((yield* agent.state).isStreaming)
+          assert.strictEqual(yield* shape(world, ["go", "F"]), "U A U A{aborted}")
+        })))
+
+    it.effect("Q5, I4: an abort at the first agent_end loses nothing and leaves whole runs", () =>
+      scene({ responses: [text("1"), text("2")] }, (world) =>
+        Effect.gen(function*() {
+          const { agent, recorder } = world
+          yield* followUpOnce(world, agent.abort)
+          yield* finish(agent.prompt("go"))
+          assert.include(recorder.shown, "agent_end Completed")
+          assert.isFalse((yield* agent.state).isStreaming)
+          yield* shape(world, ["go", "F"])
+        })))
+
+    it.effect("Q5, I4: an interruption of prompt between the runs loses nothing and leaves whole runs", () =>
+      scene({ responses: [text("1"), text("2")] }, (world) =>
+        Effect.gen(function*() {
+          const { agent, recorder } = world
+          yield* followUpOnce(world, Effect.sleep(500))
+          const run = yield* Effect.forkChild(agent.prompt("go"))
+          yield* TestClock.adjust(100)
+          const interrupt = yield* Effect.forkChild(Fiber.interrupt(run), { startImmediately: true })
+          yield* TestClock.adjust("1 minute")
+          yield* Fiber.join(interrupt)
+          assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(run)))
+          assert.include(recorder.shown, "agent_end Completed")
+          assert.isFalse((yield* agent.state).isStreaming)
+          yield* shape(world, ["go", "F"])
+        })))
   })
 
   it.effect("A3: no event of the stream is delivered any more, though they have all arrived", () =>

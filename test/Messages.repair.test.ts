@@ -20,6 +20,9 @@ const changes = (messages: ReadonlyArray<unknown>): string =>
 
 const print = (messages: ReadonlyArray<Messages.AgentMessage>): string => Transcript.print(messages, { system: true })
 
+const distinct = (defects: ReadonlyArray<Messages.Defect>): ReadonlyArray<string> =>
+  [...new Set(defects.map((defect) => JSON.stringify(defect)))].toSorted()
+
 /** What holds of every repair. Gives the repaired transcript. */
 const repaired = (messages: ReadonlyArray<unknown>): ReadonlyArray<Messages.AgentMessage> => {
   const before = inspect(messages, { depth: null })
@@ -33,7 +36,7 @@ const repaired = (messages: ReadonlyArray<unknown>): ReadonlyArray<Messages.Agen
   assert.deepStrictEqual<unknown>(JSON.parse(JSON.stringify(mended)), mended)
   assert.deepStrictEqual(unanswered(mended), [])
   assert.strictEqual(normalize(mended.filter(Messages.isMessage)).splitPairs, 0)
-  assert.deepStrictEqual(new Set(repairs.map((repair) => repair.defect)), new Set(defects))
+  assert.deepStrictEqual(distinct(repairs.map((repair) => repair.defect)), distinct(defects))
   assert.strictEqual(mended === messages, repairs.length === 0)
   for (const list of [defects, repairs]) {
     assert.deepStrictEqual(list.map(({ index }) => index), list.map(({ index }) => index).toSorted((a, b) => a - b))

@@ -5,6 +5,7 @@
  * Blocks are immutable and replaced when they grow, so a snapshot is a new message over a copy of the block list and never
  * changes afterwards. Text grows by concatenation, which engines keep as ropes: a response costs linear time in total.
  */
+import * as Result from "effect/Result"
 import { ModelError } from "../Errors.ts"
 import type { AssistantMessageEvent } from "../Events.ts"
 import type {
@@ -19,8 +20,9 @@ import type {
 import { emptyUsage } from "../Messages.ts"
 import type { Model, ResponseInfo, StreamEnd, StreamEvent } from "../StreamFn.ts"
 import { readArguments } from "./callArguments.ts"
+import { copyJson } from "./copyJson.ts"
 import { freshId, type UsedIds } from "./freshIds.ts"
-import { wellFormed } from "./json.ts"
+import { encode, show, wellFormed } from "./json.ts"
 import { snapshotOf } from "./snapshot.ts"
 
 type Block = TextContent | ThinkingContent | ToolCall
@@ -29,6 +31,28 @@ type Block = TextContent | ThinkingContent | ToolCall
 export type Step = undefined | "start" | "end" | AssistantMessageEvent
 
 const noInfo: ResponseInfo = {}
+
+const stopReasons: ReadonlySet<unknown> = new Set(["stop", "length", "toolUse", "error", "aborted", "deferred"])
+
+const isUsageOrNone = (usage: unknown): boolean =>
+  usage === undefined ||
+  (typeof usage === "object" && usage !== null && "cost" in usage && typeof usage.cost === "object")
+
+const infoFields = ["responseId", "responseModel", "rawStopReason", "providerThinkingLevel"] as const
+
+/** A copy, in which what is no number counts as none. */
+const readUsage = ({ cost, ...tokens }: Usage): Usage => ({
+  ...finiteFields(tokens),
+  cost: finiteFields(cost)
+})
+
+const finiteFields = <Counts extends object>(counts: Counts): Counts => {
+  const copy = { ...counts }
+  for (const [key, value] of Object.entries(copy)) {
+    if (!Number.isFinite(value)) Object.assign(copy, { [key]: 0 })
+  }
+  return copy
+}
 
 export class Accumulator {
   /** The message was announced with `message_start`. */
@@ -59,6 +83,7 @@ export class Accumulator {
         return this.#delta(event.type, event.contentIndex, event.delta)
       case "start":
         if (this.announced) return this.#violation("a second `start`")
+        if (!isUsageOrNone(event.usage)) return this.#violation("a `start` whose usage is none")
         this.#learn(event)
         this.announced = true
         return "start"
@@ -73,7 +98,7 @@ export class Accumulator {
           name: wellFormed(event.name),
           arguments: {},
           argumentsText: "",
-          ...(event.namespace === undefined ? undefined : { namespace: event.namespace })
+          ...(event.namespace === undefined ? undefined : { namespace: wellFormed(event.namespace) })
         })
       case "text_end":
       case "thinking_end":
@@ -140,18 +165,10 @@ export class Accumulator {
   }
 
   #learn(info: ResponseInfo): void {
-    const { providerThinkingLevel, rawStopReason, responseId, responseModel, usage } = info
-    if (usage !== undefined) this.#usage = { ...usage, cost: { ...usage.cost } }
-    if (responseId ?? responseModel ?? rawStopReason ?? providerThinkingLevel) {
-      this.#info = {
-        ...this.#info,
-        ...(responseId === undefined ? undefined : { responseId: wellFormed(responseId) }),
-        ...(responseModel === undefined ? undefined : { responseModel: wellFormed(responseModel) }),
-        ...(rawStopReason === undefined ? undefined : { rawStopReason: wellFormed(rawStopReason) }),
-        ...(providerThinkingLevel === undefined
-          ? undefined
-          : { providerThinkingLevel: wellFormed(providerThinkingLevel) })
-      }
+    if (info.usage !== undefined) this.#usage = readUsage(info.usage)
+    for (const field of infoFields) {
+      const value = info[field]
+      if (typeof value === "string") this.#info = { ...this.#info, [field]: wellFormed(value) }
     }
   }
 
@@ -165,6 +182,7 @@ export class Accumulator {
   }
 
   #delta(type: "text_delta" | "thinking_delta" | "toolcall_delta", index: number, delta: string): Step {
+    if (typeof delta !== "string") return this.#violation(`\`${type}\` for block ${index} without a text`)
     const block = this.#open.includes(index) ? this.#blocks[index]! : undefined
     if (block?.type === "text" && type === "text_delta") {
       this.#blocks[index] = { type: "text", text: block.text + delta }
@@ -216,23 +234,26 @@ export class Accumulator {
   }
 
   #finish(event: StreamEnd): Step {
+    const stopReason = event.stopReason ?? (event.type === "done" ? "stop" : "error")
+    if (!stopReasons.has(stopReason)) return this.#violation(`\`${event.type}\` with stop reason ${show(stopReason)}`)
+    if (!isUsageOrNone(event.usage)) return this.#violation(`\`${event.type}\` whose usage is none`)
     this.#learn(event)
     if (event.content !== undefined) {
       this.#ids.clear()
       this.#open = []
-      this.#blocks = event.content.map((block) =>
-        block.type === "toolCall"
-          ? readArguments(
-            { ...block, id: freshId(this.#ids, block.id), name: wellFormed(block.name) },
-            block.argumentsText ?? block.arguments
-          )
-          : finishBlock({ ...block }, true)
-      )
+      this.#blocks = event.content.map((block) => this.#wholeBlock(block))
     }
     this.error = event.error
-    const errorMessage = event.errorMessage ?? event.error?.message
-    this.#end = { stopReason: event.stopReason ?? (event.type === "done" ? "stop" : "error"), errorMessage }
+    this.#end = { stopReason, errorMessage: event.errorMessage ?? event.error?.message }
     return "end"
+  }
+
+  /** A block a provider gives whole. */
+  #wholeBlock(given: Block): Block {
+    const block = mendBlock(given)
+    return block.type === "toolCall"
+      ? readArguments({ ...block, id: freshId(this.#ids, block.id) }, block.argumentsText ?? block.arguments)
+      : block
   }
 
   #violation(what: string): Step {
@@ -254,6 +275,13 @@ const finishBlock = (block: Block, complete: boolean): Block => {
   }
   if (block.type !== "toolCall" || block.argumentsText === undefined) return block
   return complete ? readArguments(block, block.argumentsText) : keepText(block, block.argumentsText)
+}
+
+/** A copy, its text and signatures well formed; of a block that is no JSON only the text is looked at. */
+const mendBlock = (block: Block): Block => {
+  const encoded = encode(block)
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- encoding JSON changes nothing but text
+  return Result.isSuccess(encoded) ? copyJson(encoded.success) as Block : { ...finishBlock(block, true) }
 }
 
 const keepText = (call: ToolCall, text: string): ToolCall => {

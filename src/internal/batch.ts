@@ -195,10 +195,13 @@ const logCause = (call: Call, exit: Exit.Exit<unknown, unknown>): Pending => {
 
 const lateLog = (call: Call, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> =>
   Log.warn(
-    `Tool "${call.toolCall.name}" (call ${call.toolCall.id}) was left behind by an abort and ended now: ${
-      Exit.isSuccess(exit) ? "it succeeded" : show(Cause.squash(exit.cause))
-    }`
+    `Tool "${call.toolCall.name}" (call ${call.toolCall.id}) was left behind and ended now: ${endOf(exit)}`
   )
+
+const endOf = (exit: Exit.Exit<unknown, unknown>): string => {
+  if (Exit.isSuccess(exit)) return "it succeeded"
+  return Cause.hasInterruptsOnly(exit.cause) ? "it was interrupted" : `it failed: ${show(Cause.squash(exit.cause))}`
+}
 
 /** From the tool's own end to the call's: progress delivered, hooks asked, end emitted. */
 const conclude = (run: Run, batch: Batch, call: Call, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> => {

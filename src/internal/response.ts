@@ -72,6 +72,7 @@ const transformed = Effect.fnUntraced(function*(run: Run) {
   for (const hook of hooks.transformContext) {
     const current = messages
     messages = yield* naming(run, "transformContext")(ask(() => hook(current)))
+    if (run.stopping) return yield* Effect.interrupt
     if (messages !== current) messages = yield* mended("transformContext", messages)
   }
   const chosen = messages
@@ -90,6 +91,7 @@ const conversation = (run: Run): Conversation | Effect.Effect<Conversation, Hook
 const keyFor = Effect.fnUntraced(function*(run: Run, model: Model) {
   for (const hook of run.config.hooks.apiKey) {
     const key = yield* naming(run, "apiKey")(ask(() => hook(model)))
+    if (run.stopping) return yield* Effect.interrupt
     if (typeof key === "string") return Redacted.make(key)
     if (key !== undefined) return key
   }

@@ -88,6 +88,7 @@ const askHooks = Effect.fnUntraced(function*(scope: CallScope, toolCall: ToolCal
   for (const hook of hooks.beforeToolCall) {
     const answer = hook({ toolCall, args, assistantMessage, context })
     const decision = Effect.isEffect(answer) ? yield* scope.inTime("beforeToolCall", answer) : answer
+    if (scope.stopping()) return yield* Effect.interrupt
     if (isBlock(decision)) return blocked(decision)
     if (decision?._tag === "AllowWith") args = decision.args
   }
@@ -193,6 +194,7 @@ const patch = Effect.fnUntraced(function*(scope: CallScope, toolCall: ToolCall, 
   for (const hook of hooks.afterToolCall) {
     const answer = hook({ toolCall, args: ready.args, assistantMessage, context, result, isError })
     const change = Effect.isEffect(answer) ? yield* scope.inTime("afterToolCall", answer) : answer
+    if (scope.stopping()) return yield* Effect.interrupt
     if (change === undefined) continue
     const { content, details, structuredContent, terminate, usage } = change
     const structured = structuredContent !== undefined

@@ -23,8 +23,13 @@ const isContentBlock = (block: unknown): boolean =>
 
 const text = (value: string): Content => [{ type: "text", text: wellFormed(value) }]
 
-const copyBlock = (block: Content[number]): Content[number] =>
-  block.type === "text" ? { ...block, text: wellFormed(block.text) } : { ...block }
+const copyBlock = (block: Content[number]): Content[number] => {
+  if (Object.keys(block).length === 2 && block.type === "text") return { type: "text", text: wellFormed(block.text) }
+  // Signatures and fields of later versions are text, too.
+  const encoded = Result.getOrThrow(encode(block))
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- encoding a block that was checked gives one
+  return { ...encoded as Content[number] & object }
+}
 
 /** A copy: what a tool changes after it has ended shows nowhere. */
 const copyContent = (blocks: Content): Content => blocks.map(copyBlock)

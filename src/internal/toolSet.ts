@@ -4,9 +4,9 @@
 import type * as Context from "effect/Context"
 import * as Result from "effect/Result"
 import { AgentConfigError } from "../Errors.ts"
-import type { ToolDeclaration } from "../Messages.ts"
+import type { JsonObject, ToolDeclaration } from "../Messages.ts"
 import { type Any, TypeId } from "../Tools.ts"
-import { wellFormed } from "./json.ts"
+import { encode, wellFormed } from "./json.ts"
 
 interface Catalog {
   readonly tools: ReadonlyArray<Any>
@@ -26,6 +26,12 @@ const problemOf = (tool: Any, byName: ReadonlyMap<string, Any>): AgentConfigErro
   if (typeof tool.name !== "string" || tool.name === "") {
     return problem("InvalidTool", "A tool has no name; give it one.")
   }
+  if (!tool.name.isWellFormed()) {
+    return problem(
+      "InvalidTool",
+      `The name of tool "${wellFormed(tool.name)}" is no well-formed text; give it another.`
+    )
+  }
   if (byName.has(tool.name)) {
     return problem(
       "DuplicateTool",
@@ -42,6 +48,13 @@ const problemOf = (tool: Any, byName: ReadonlyMap<string, Any>): AgentConfigErro
   return undefined
 }
 
+/** The schema with its descriptions well formed; it was made of JSON, so that is all encoding can change. */
+const mendSchema = (schema: JsonObject): JsonObject => {
+  const encoded = encode(schema)
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see above
+  return Result.isSuccess(encoded) ? encoded.success as JsonObject : schema
+}
+
 const check = (tools: ReadonlyArray<Any>): Result.Result<Catalog, AgentConfigError> => {
   const byName = new Map<string, Any>()
   const declarations: Array<ToolDeclaration> = []
@@ -52,7 +65,7 @@ const check = (tools: ReadonlyArray<Any>): Result.Result<Catalog, AgentConfigErr
     declarations.push({
       name: tool.name,
       description: wellFormed(tool.description),
-      parameters: Result.getOrThrow(tool.parameters).jsonSchema
+      parameters: mendSchema(Result.getOrThrow(tool.parameters).jsonSchema)
     })
   }
   return Result.succeed({ tools: tools.slice(), byName, declarations })

@@ -44,13 +44,14 @@ const messageOf = (input: Input, token: string): Messages.AgentMessage => {
 }
 
 /** Makes a message with a token of its own. */
-const give = (world: World, input: Input, way: Way): Given => {
+const give = (world: World, input: Input, way: Way, busy = world.busy): Given => {
   const token = `<${way}-${world.given.length + 1}>`
   const given: Given = {
     token,
     way,
     message: freeze(messageOf(input, token)),
     activity: world.activity,
+    busy,
     accepted: "no",
     at: world.entries.length,
     removed: undefined,
@@ -106,7 +107,8 @@ const prompt = (world: World, action: ActionOf<"prompt">): Effect.Effect<string,
   const { inputs, take, timeout, whileRunning } = action
   const { agent, busy } = world
   const activity = busy ? world.activity : ++world.activity
-  const given = inputs.map((input) => give(world, input, "prompt"))
+  const way = !busy || whileRunning === undefined ? "prompt" : whileRunning === "steer" ? "steering" : "followUp"
+  const given = inputs.map((input) => give(world, input, way, busy))
   const list = inputs.map((input, index) => asInput(input, given[index]!))
   const input = list.length === 1 ? list[0]! : given.map(({ message }) => message)
   const run: Effect.Effect<string, unknown> = take === undefined || whileRunning !== undefined

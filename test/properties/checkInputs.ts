@@ -4,12 +4,17 @@
  */
 import { isDeepStrictEqual } from "node:util"
 import type { AgentMessage } from "../../src/Messages.ts"
+import type { Delivery } from "../../src/Queues.ts"
 import { Transcript } from "../../src/testing/index.ts"
 import { unanswered, violations } from "../utils/invariants.ts"
 import { holds } from "./actions.ts"
 import type { Played } from "./play.ts"
-import { entriesOf, type EntryOf, eventsOf, runsOf, type RunView } from "./runs.ts"
-import type { Given } from "./world.ts"
+import { entriesOf, type EntryOf, eventsOf, isExact, runsOf, type RunView } from "./runs.ts"
+import type { Given, Way } from "./world.ts"
+
+// -----------------------------------------------------------------------------
+// I4
+// -----------------------------------------------------------------------------
 
 const places = (given: Given, messages: ReadonlyArray<AgentMessage>): number =>
   messages.filter((message) => holds(message, given)).length
@@ -20,9 +25,10 @@ const expected = (given: Given, runs: ReadonlyArray<RunView>, at: number): reado
   if (given.accepted === "yes") return [1, 1]
   // A prompt that was cut short was accepted if its run began.
   const began = runs.some(({ activity, start }) => activity === given.activity && start.index < at)
-  return [began && given.way === "prompt" && !given.queued ? 1 : 0, 1]
+  return [began && given.way === "prompt" ? 1 : 0, 1]
 }
 
+/** I4 at one moment. */
 const misplaced = (played: Played, runs: ReadonlyArray<RunView>, snapshot: EntryOf<"snapshot">): ReadonlyArray<string> => {
   const { followUps, index, messages, steering } = snapshot
   return played.world.given.flatMap((given) => {
@@ -30,27 +36,95 @@ const misplaced = (played: Played, runs: ReadonlyArray<RunView>, snapshot: Entry
     const inTranscript = places(given, messages)
     const queued = places(given, steering) + places(given, followUps)
     const count = inTranscript + queued
-    return count >= least && count <= most
-      ? []
-      : [
-        `I4: ${given.token} is ${inTranscript} times in the transcript and ${queued} times queued at ${index}, expected ${least} to ${most}`
-      ]
+    return count >= least && count <= most ? [] : [
+      `I4: at ${index} ${given.token} is ${inTranscript} times in the transcript and ${queued} times queued, not ${least} to ${most}`
+    ]
   })
 }
 
 /** I4 whenever the agent is idle. */
-export const everyInputOnce = (played: Played, runs: ReadonlyArray<RunView>): ReadonlyArray<string> =>
+const everyInputOnce = (played: Played, runs: ReadonlyArray<RunView>): ReadonlyArray<string> =>
   entriesOf(played.world.entries, "snapshot").filter(({ busy }) => !busy).flatMap((snapshot) =>
     misplaced(played, runs, snapshot)
   )
+
+/** Messages of one queue are delivered in the order in which they were queued. */
+const outOfOrder = (played: Played, way: Way): ReadonlyArray<string> => {
+  if (!isExact(played)) return []
+  const waiting = played.world.given.filter((given) => given.way === way)
+  const told = eventsOf(played.world.entries, "message_end").flatMap(({ event }) => {
+    const given = waiting.find((given) => holds(event.message, given))
+    return given === undefined ? [] : [given]
+  })
+  const sorted = told.toSorted((a, b) => waiting.indexOf(a) - waiting.indexOf(b))
+  return isDeepStrictEqual(told, sorted)
+    ? []
+    : [`Q3: delivered out of order: ${told.map(({ token }) => token).join(" ")}`]
+}
+
+// -----------------------------------------------------------------------------
+// Receipts
+// -----------------------------------------------------------------------------
+
+const outcomeTags = { aborted: "Aborted", limited: "Limited", failed: "Failed", disposed: "" } as const
+
+type DeliveryOf<Tag extends Delivery["_tag"]> = Extract<Delivery, { readonly _tag: Tag }>
+
+const wrongReturn = (
+  { world }: Played,
+  { token }: Given,
+  { because }: DeliveryOf<"Returned">,
+  at: number
+): ReadonlyArray<string> => {
+  if (because === "disposed") return world.closed ? [] : [`Q3: ${token} was returned by an agent that is not closed`]
+  const ended = eventsOf(world.entries.slice(0, at), "agent_end").at(-1)
+  return ended?.event.outcome._tag === outcomeTags[because]
+    ? []
+    : [`Q3: ${token} was returned because of "${because}", the last run ended as ${ended?.event.outcome._tag}`]
+}
+
+const wrongTurn = (
+  runs: ReadonlyArray<RunView>,
+  given: Given,
+  { turn }: DeliveryOf<"Delivered">
+): ReadonlyArray<string> => {
+  for (const { entries } of runs) {
+    const told = eventsOf(entries, "message_end").find(({ event }) => holds(event.message, given))
+    if (told === undefined) continue
+    const turns = eventsOf(entries, "turn_start").filter(({ index }) => index < told.index).length
+    return turns === turn ? [] : [`Q3: ${given.token} was delivered in turn ${turns}, its receipt says ${turn}`]
+  }
+  return [`Q3: the receipt of ${given.token} says that it was delivered, no event tells of it`]
+}
+
+const wrongReceipt = (played: Played, runs: ReadonlyArray<RunView>, given: Given): ReadonlyArray<string> => {
+  const { delivery, receipt, token } = given
+  if (receipt === undefined) return []
+  const problems = isExact(played) && receipt.whileIdle === given.busy
+    ? [`Q3: the receipt of ${token} says ${receipt.whileIdle ? "idle" : "busy"}`]
+    : []
+  if (delivery === undefined) {
+    const closed = entriesOf(played.world.entries, "acted").find(({ action }) => action.do === "close")
+    const isLate = closed !== undefined && given.at > closed.index
+    return isLate ? problems : [...problems, `Q3: the receipt of ${token} never tells what became of it`]
+  }
+  const what = delivery.delivery
+  switch (what._tag) {
+    case "Delivered":
+      return [...problems, ...wrongTurn(runs, given, what)]
+    case "Withdrawn":
+      return given.removed === undefined ? [...problems, `Q3: ${token} was withdrawn by nobody`] : problems
+    case "Returned":
+      return [...problems, ...wrongReturn(played, given, what, delivery.at)]
+  }
+}
 
 // -----------------------------------------------------------------------------
 // The transcript
 // -----------------------------------------------------------------------------
 
-/** Between two idle moments: what was there, what was told, what is there. */
-const epochs = (played: Played) => {
-  const { entries } = played.world
+/** Between two idle moments: what was there, what happened, what is there. */
+const epochs = ({ world: { entries } }: Played) => {
   const idle = entriesOf(entries, "snapshot").filter(({ busy }) => !busy)
   return idle.slice(1).map((after, index) => {
     const before = idle[index]!
@@ -58,27 +132,56 @@ const epochs = (played: Played) => {
   })
 }
 
+/** Calls of a stored transcript that were left open are answered without being executed (Q4). */
+const isAnswerToStored = (message: AgentMessage): boolean =>
+  message.role === "toolResult" && message.toolCallId.startsWith("old")
+
 /** I1, I3, I6 and M1 of everything between two idle moments, and that the transcript is what was told (H3). */
-export const transcripts = (played: Played): ReadonlyArray<string> => {
+const transcripts = (played: Played): ReadonlyArray<string> => {
   const silent = played.world.given.filter(({ way }) => way === "note" || way === "append" || way === "set")
-  const isSilent = (message: AgentMessage) => silent.some((given) => holds(message, given))
+  const loud = (messages: ReadonlyArray<AgentMessage>) =>
+    messages.filter((message) => !silent.some((given) => holds(message, given)))
   return epochs(played).flatMap(({ after, before, between }) => {
     const events = between.flatMap((entry) => entry.kind === "event" ? [entry.event] : [])
-    const requests = entriesOf(between, "request")
     const told = eventsOf(between, "message_end").map(({ event }) => event.message)
     const wiped = entriesOf(between, "acted").some(({ action, result }) =>
       (action.do === "reset" || action.do === "setMessages") && result === "ok"
     )
-    const was = before.messages.filter((message) => !isSilent(message))
-    const is = after.messages.filter((message) => !isSilent(message))
-    const problems = events.length === 0 ? [] : violations({ before: before.messages, events, requests })
-    if (!wiped && !isDeepStrictEqual([...was, ...told.filter((message) => !isSilent(message))], is)) {
-      problems.push(
-        `H3: the transcript was "${Transcript.print(was)}", the events told "${Transcript.print(told)}", it is "${
-          Transcript.print(is)
-        }"`
-      )
+    const problems = events.length === 0 ? [] : violations({
+      before: wiped ? [] : before.messages,
+      events,
+      requests: entriesOf(between, "request")
+    }).filter((problem) => !told.some(isAnswerToStored) || !/has not ended|does not carry the results/.test(problem))
+    const should = loud([...before.messages, ...told])
+    if (!wiped && !isDeepStrictEqual(should, loud(after.messages))) {
+      const [expected, got] = [should, loud(after.messages)].map((list) => Transcript.print(list, { system: true }))
+      problems.push(`H3: by what was there and was told the transcript is "${expected}", it is "${got}"`)
     }
-    return problems.map((problem) => `${problem} (before ${after.index})`)
+    return problems.map((problem) => `${problem} (up to ${after.index})`)
   })
+}
+
+/** I6: nothing of what was stored or given is lost. */
+const losses = ({ world }: Played): ReadonlyArray<string> => {
+  const told = eventsOf(world.entries, "message_end").map(({ event }) => event.message)
+  return world.given.filter(({ message }) => "origin" in message || "extra" in message).flatMap((given) => {
+    const got = told.find((message) => holds(message, given))
+    if (got === undefined) return []
+    return isDeepStrictEqual({ ...got, timestamp: 0 }, { ...given.message, timestamp: 0 })
+      ? []
+      : [`I6: ${given.token} became ${JSON.stringify(got)}`]
+  })
+}
+
+export const checkInputs = (played: Played): ReadonlyArray<string> => {
+  const runs = runsOf(played)
+  return [
+    ...everyInputOnce(played, runs),
+    ...outOfOrder(played, "steering"),
+    ...outOfOrder(played, "followUp"),
+    ...played.world.given.flatMap((given) => wrongReceipt(played, runs, given)),
+    ...transcripts(played),
+    ...(runs.length === 0 ? [] : unanswered(played.end.messages)),
+    ...losses(played)
+  ]
 }

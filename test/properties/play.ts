@@ -44,8 +44,7 @@ const recorder = (world: World) => (event: AgentEvent): void => {
 }
 
 const lastListener = (world: World) => {
-  const heard: Array<AgentEvent> = []
-  world.heard.set("last", heard)
+  const heard = world.hears("last")
   return (event: AgentEvent): void => {
     heard.push(event)
   }

@@ -133,7 +133,7 @@ const stored = ({ random, traits }: Draw): ReadonlyArray<AgentMessage> => {
     [user("before", { timestamp: 1, ...{ stored: { by: "somebody" } } }), assistant("yes", { timestamp: 2 })],
     [user("before"), assistant([call], { timestamp: 3 }), toolResult(call, "done", { timestamp: 4, details: { a: null } })],
     [user("before"), assistant([], { timestamp: 5, stopReason: "aborted", errorMessage: "Request was aborted" })],
-    [user("before"), assistant([{ type: "thinking", thinking: "", thinkingSignature: "x" }], { responseId: "r" })],
+    [user("before"), assistant([{ type: "thinking", thinking: "hm", thinkingSignature: "x" }], { responseId: "r" })],
     [user("before")]
   ]
   return [

@@ -215,8 +215,7 @@ export const hooksLayer = (world: World): Layer.Layer<never> => {
 /** The function of a listener, which also notes what it heard. */
 const listenerFunction = (world: World, { required = false, rules }: Listener, name: string) => {
   const counts = new Map<string, number>()
-  const heard: Array<AgentEvent> = []
-  world.heard.set(name, heard)
+  const heard = world.hears(name)
   return (event: AgentEvent): Effect.Effect<unknown, unknown> | void => {
     heard.push(event)
     const { type } = event

@@ -41,7 +41,9 @@ export interface Given {
   readonly way: Way
   readonly message: AgentMessage
   /** The activity that was going on, or that it began. */
-  activity: number
+  readonly activity: number
+  /** Whether the agent worked when it was given. */
+  readonly busy: boolean
   /** `maybe`: the action that gave it was cut short, so that it may have been taken or not. */
   accepted: "yes" | "no" | "maybe"
   /** The index of the entry when it was accepted, and when it was withdrawn, cleared or wiped. */
@@ -123,8 +125,8 @@ export class World {
   readonly active = new Set<WorkRecord>()
   /** Fibers that wait for a run from outside, with its activity. */
   readonly prompts: Array<{ readonly fiber: Fiber.Fiber<unknown, unknown>; readonly activity: number }> = []
-  /** What every listener heard, by its name. */
-  readonly heard = new Map<string, Array<AgentEvent>>()
+  /** What every listener heard, by its name, and how many events had been told before it was subscribed. */
+  readonly heard = new Map<string, { readonly from: number; readonly heard: Array<AgentEvent> }>()
   agent!: AgentService
   scope!: Scope.Closeable
   tools: ReadonlyArray<Tool> = []
@@ -161,6 +163,13 @@ export class World {
   /** The value of an effect that waits for nothing. */
   now<A>(effect: Effect.Effect<A>): A {
     return Effect.runSyncWith(Context.add(this.root, Metric.FiberRuntimeMetrics, undefined))(effect)
+  }
+
+  /** The list of what a new listener hears. */
+  hears(name: string): Array<AgentEvent> {
+    const heard: Array<AgentEvent> = []
+    this.heard.set(name, { from: this.entries.filter(({ kind }) => kind === "event").length, heard })
+    return heard
   }
 
   snapshot(why: Snapshot["why"]): Snapshot {

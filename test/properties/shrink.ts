@@ -1,0 +1,97 @@
+/** Makes a scenario that fails small: leaves out part after part as long as it still fails in the same way. */
+import { examine } from "./checks.ts"
+import type { Scenario } from "./types.ts"
+
+/** A problem without what differs from scenario to scenario. */
+export const kindOf = (problem: string): string =>
+  problem.split("\n", 1)[0]!.replace(/"[^"]*"/g, "…").replace(/<[^>]*>/g, "…").replace(/-?\d+(\.\d+)?/g, "#").slice(0, 120)
+
+type Path = ReadonlyArray<string | number>
+
+/** The places of a value that may be left out, the outer ones first. */
+const places = (value: unknown, path: Path, found: Array<Path>): ReadonlyArray<Path> => {
+  if (typeof value !== "object" || value === null) return found
+  const inner: ReadonlyArray<readonly [string | number, unknown]> = Array.isArray(value)
+    ? value.map((item: unknown, index) => [index, item] as const).toReversed()
+    : Object.entries(value)
+  for (const [key, item] of inner) {
+    const place = [...path, key]
+    if (place.length > 1 || key !== "seed") found.push(place)
+    places(item, place, found)
+  }
+  return found
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null
+
+/** A copy in which the value at a place is what `change` makes of it; `undefined` leaves it out. */
+const changed = (value: unknown, [key, ...rest]: Path, change: (value: unknown) => unknown): unknown => {
+  if (Array.isArray(value)) {
+    const list: ReadonlyArray<unknown> = value
+    return list.flatMap((item, index) => {
+      if (index !== key) return [item]
+      const made = rest.length === 0 ? change(item) : changed(item, rest, change)
+      return made === undefined ? [] : [made]
+    })
+  }
+  if (!isRecord(value) || typeof key !== "string") return value
+  const { [key]: item, ...others } = value
+  const made = rest.length === 0 ? change(item) : changed(item, rest, change)
+  return made === undefined ? others : { ...others, [key]: made }
+}
+
+const at = (value: unknown, path: Path): unknown =>
+  path.reduce<unknown>((inner, key) => Array.isArray(inner) ? inner[Number(key)] : isRecord(inner) ? inner[key] : undefined, value)
+
+/** What may stand in the place of a value instead, smaller first. */
+const smaller = (value: unknown): ReadonlyArray<unknown> => {
+  if (Array.isArray(value)) {
+    const half = Math.ceil(value.length / 2)
+    return value.length < 2 ? [undefined, []] : [undefined, [], value.slice(0, half), value.slice(half)]
+  }
+  if (typeof value === "number") return value > 10 ? [undefined, 1, 10] : value > 1 ? [undefined, 1] : [undefined]
+  return [undefined]
+}
+
+export interface Shrunk {
+  readonly scenario: Scenario
+  readonly problems: ReadonlyArray<string>
+  /** How many scenarios were tried. */
+  readonly tries: number
+}
+
+/** Tries at most so many scenarios. */
+export const shrink = async (
+  scenario: Scenario,
+  problems: ReadonlyArray<string>,
+  maxTries = 1500
+): Promise<Shrunk> => {
+  const wanted = kindOf(problems[0]!)
+  let best: Shrunk = { scenario, problems, tries: 0 }
+  let tries = 0
+  const attempt = async (candidate: Scenario): Promise<boolean> => {
+    tries++
+    const found = await examine(candidate)
+    if (!found.some((problem) => kindOf(problem) === wanted)) return false
+    best = { scenario: candidate, problems: found, tries }
+    return true
+  }
+  let progress = true
+  while (progress) {
+    progress = false
+    for (const path of places(best.scenario, [], [])) {
+      const value = at(best.scenario, path)
+      if (value === undefined) continue
+      for (const other of smaller(value)) {
+        if (tries >= maxTries) return { ...best, tries }
+        if (JSON.stringify(other) === JSON.stringify(value)) continue
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what cannot be played fails in another way
+        if (await attempt(changed(best.scenario, path, () => other) as Scenario)) {
+          progress = true
+          break
+        }
+      }
+    }
+  }
+  return { ...best, tries }
+}
