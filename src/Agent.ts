@@ -161,7 +161,7 @@ export interface AgentService {
   readonly subscribe: <E = never, R = never>(
     listener: Listener<E, R>,
     options?: { readonly required?: boolean | undefined }
-  ) => Effect.Effect<Effect.Effect<void>, never, R>
+  ) => Effect.Effect<Unsubscribe, never, R>
   /** {@link observe} with a buffer of 1024 events of which the oldest are left out when it is full. */
   readonly events: Stream.Stream<ObservedEvent>
   /**
@@ -169,6 +169,17 @@ export interface AgentService {
    * out. The end of a run always arrives. The stream ends when the agent's scope closes.
    */
   readonly observe: (options: ObserveOptions) => Stream.Stream<ObservedEvent>
+}
+
+/**
+ * The effect that removes a listener. The tag tells Effect's language service that it may be left unused: most listeners
+ * stay as long as their agent.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Unsubscribe extends Effect.Effect<void> {
+  readonly _tag: "Unsubscribe"
 }
 
 /**

@@ -10,7 +10,8 @@
 import * as Data from "effect/Data"
 
 /**
- * The agent works on a run already; the call changed nothing.
+ * The agent cannot take the call now, and nothing was changed: it works on a run already (`Running`), the call comes from
+ * inside that run, which would wait for itself (`Inside`), or the agent's scope has closed (`Closed`).
  *
  * **When to use**
  *
@@ -20,7 +21,10 @@ import * as Data from "effect/Data"
  * @category errors
  * @since 0.1.0
  */
-export class AgentBusy extends Data.TaggedError("AgentBusy")<{ readonly message: string }> {}
+export class AgentBusy extends Data.TaggedError("AgentBusy")<{
+  readonly reason: "Running" | "Inside" | "Closed"
+  readonly message: string
+}> {}
 
 /**
  * The prompt cannot be used: an empty text without images, or a message that does not decode.

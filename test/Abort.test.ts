@@ -261,6 +261,32 @@ describe("Abort", () => {
           assert.deepStrictEqual([request!.outcome, request!.endedAt], ["interrupted", 25])
         })))
 
+    it.effect("A2, M1: what the provider told so far is kept, and the level that was asked for recorded (B08)", () => {
+      const usage: Messages.Usage = { ...Messages.emptyUsage, input: 7, totalTokens: 7 }
+      return scene({
+        responses: [
+          ScriptedModel.events([{ type: "start", responseId: "r", usage }, { type: "text_start", contentIndex: 0 }], {
+            open: true
+          })
+        ],
+        options: { thinkingLevel: "high", model: { id: "m", provider: "p", api: "i" } }
+      }, (world) =>
+        Effect.gen(function*() {
+          const { result } = yield* abortAfter(world, 10)
+          assert.deepInclude(result.messages.at(-1), {
+            responseId: "r",
+            usage,
+            thinkingLevel: "high",
+            model: "m",
+            provider: "p",
+            api: "i",
+            stopReason: "aborted"
+          })
+          assert.strictEqual(result.usage.totalTokens, 7)
+          yield* shape(world)
+        }))
+    })
+
     it.effect("A2: an empty message is no part of the next request (B09)", () =>
       scene({ responses: [text("never", { after: 100 }), text("ok")] }, (world) =>
         Effect.gen(function*() {

@@ -2,7 +2,8 @@
  * Type tests of agents, tools, hooks, loops and streams: what a program asks for and how it can fail. `tsc` checks them,
  * nothing runs them.
  */
-import { Context, Effect, Layer, Redacted, Schema, type Scope, Stream } from "effect"
+// @effect-diagnostics missingEffectContext:off multipleEffectProvide:off -- what is missing is what is tested
+import { Context, Effect, type Layer, Redacted, Schema, type Scope, Stream } from "effect"
 import {
   Agent,
   ConvertToLlm,
@@ -16,6 +17,7 @@ import {
   Tools
 } from "../src/index.ts"
 
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- compares exactly
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
 const equal = <A, B>(_same: Equal<A, B>): void => {}
 
@@ -57,7 +59,7 @@ const plain = Tools.make("plain", {
 // A tool shows the services it asks for and swallows its errors.
 equal<typeof readFile, Tools.Tool<Files>>(true)
 equal<typeof search, Tools.Tool<Web>>(true)
-equal<typeof plain, Tools.Tool<never>>(true)
+equal<typeof plain, Tools.Tool>(true)
 equal<Tools.Services<typeof readFile | typeof search | typeof plain>, Files | Web>(true)
 
 // The arguments are those of the decoded schema.
@@ -114,7 +116,7 @@ Tools.make("nesting", {
   parameters: Schema.Struct({}),
   execute: (_, { runToolCall }) => {
     const own = runToolCall({ id: "n", name: "plain" })
-    equal<typeof own, Effect.Effect<Tools.ToolCallOutcome, never, never>>(true)
+    equal<typeof own, Effect.Effect<Tools.ToolCallOutcome>>(true)
     const given = runToolCall({ id: "n", name: "read_file" }, { tools: [readFile, search] })
     equal<typeof given, Effect.Effect<Tools.ToolCallOutcome, never, Files | Web>>(true)
     return Effect.as(own, "x")
@@ -212,11 +214,14 @@ equal<typeof streamed, Stream.Stream<Events.AgentEvent, Errors.AgentBusy | Error
 // -----------------------------------------------------------------------------
 
 const redact = Hooks.afterToolCall(({ result }) =>
-  Effect.map(Secrets, (secrets) => ({ content: [{ type: "text" as const, text: secrets.mask(String(result)) }] }))
+  Effect.map(
+    Secrets,
+    (secrets) => ({ content: [{ type: "text" as const, text: secrets.mask(JSON.stringify(result)) }] })
+  )
 )
 equal<typeof redact, Hooks.Hook<Secrets>>(true)
 const noDeletes = Hooks.beforeToolCall(({ toolCall }) => toolCall.name === "rm" ? Hooks.block("no") : Hooks.allow)
-equal<typeof noDeletes, Hooks.Hook<never>>(true)
+equal<typeof noDeletes, Hooks.Hook>(true)
 
 // What hooks ask for shows in the layer and not in the agent; that they are there shows nowhere.
 const policy = Hooks.layer(noDeletes, redact, Hooks.apiKey(() => Effect.map(Web, () => Redacted.make("key"))))

@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { Agent, Hooks, Messages, Tools } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import { answerTexts, line, ofType, record, settled, withModel } from "./utils/agents.ts"
-import { echo, slow, tool } from "./utils/sampleTools.ts"
+import { echo, slow, tool, untyped } from "./utils/sampleTools.ts"
 
 const fine = ScriptedModel.text("fine")
 const calls = (...names: ReadonlyArray<string>) =>
@@ -406,7 +406,7 @@ describe("System messages", () => {
 })
 
 describe("Configuration", () => {
-  const tools = (list: ReadonlyArray<unknown>): Agent.Options => ({ tools: list as ReadonlyArray<Tools.Tool> })
+  const tools = (list: ReadonlyArray<unknown>): Agent.Options => ({ tools: untyped<ReadonlyArray<Tools.Tool>>(list) })
   const unusable = (name: string, parameters: Schema.Codec<unknown, unknown>) =>
     Tools.make(name, { description: "d", parameters, execute: () => Effect.succeed("") })
   const wrong: ReadonlyArray<[string, Agent.Options, string, RegExp]> = [
@@ -423,7 +423,7 @@ describe("Configuration", () => {
     ],
     [
       "a JSON Schema that is none",
-      tools([Tools.dynamic("odd_one", { description: "", parameters: 5 as never, execute: () => Effect.succeed("") })]),
+      tools([Tools.dynamic("odd_one", { description: "", parameters: untyped(5), execute: () => Effect.succeed("") })]),
       "InvalidToolParameters",
       /odd_one/
     ],
@@ -433,14 +433,14 @@ describe("Configuration", () => {
     ["a concurrency that is no number", { toolConcurrency: Number.NaN }, "InvalidConcurrency", /toolConcurrency/],
     ["a negative grace period", { gracePeriod: -1 }, "InvalidGracePeriod", /gracePeriod/],
     ["an endless grace period", { gracePeriod: Infinity }, "InvalidGracePeriod", /gracePeriod/],
-    ["a grace period that is no duration", { gracePeriod: "soon" as never }, "InvalidGracePeriod", /gracePeriod/],
+    ["a grace period that is no duration", { gracePeriod: untyped("soon") }, "InvalidGracePeriod", /gracePeriod/],
     [
       "a transcript that does not decode",
-      { messages: [Messages.user("u"), { role: "user", content: 5, timestamp: 0 } as never] },
+      { messages: [Messages.user("u"), untyped({ role: "user", content: 5, timestamp: 0 })] },
       "InvalidTranscript",
       /\[1\].*content/s
     ],
-    ["a transcript that is no list", { messages: 5 as never }, "InvalidTranscript", /./]
+    ["a transcript that is no list", { messages: untyped(5) }, "InvalidTranscript", /./]
   ]
   for (const [what, options, reason, text] of wrong) {
     it.effect(`H4: ${what}: AgentConfigError that names the thing and the way out`, () =>
@@ -477,7 +477,10 @@ describe("Configuration", () => {
       const agent = yield* Agent.make({ systemPrompt: "s" })
       yield* agent.prompt("one")
       const before = yield* agent.messages
-      const odd = [Messages.user("fine"), { role: "assistant", content: [{ type: "text" }] } as never]
+      const odd = [
+        Messages.user("fine"),
+        untyped<Messages.AgentMessage>({ role: "assistant", content: [{ type: "text" }] })
+      ]
       for (const refused of [agent.setMessages(odd), agent.appendMessages(odd)]) {
         const error = yield* Effect.flip(refused)
         assert(error._tag === "AgentConfigError")

@@ -3,16 +3,20 @@ import { Effect, Fiber, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Agent, Hooks, Messages, StreamFn } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
-import { answerTexts, assertBalanced, ofType, record, settled, withEndlessModel, withModel } from "./utils/agents.ts"
+import {
+  answerTexts,
+  assertBalanced,
+  ofType,
+  record,
+  said,
+  settled,
+  waiting,
+  withEndlessModel,
+  withModel
+} from "./utils/agents.ts"
 import { echo, slow } from "./utils/sampleTools.ts"
 
 const fine = ScriptedModel.text("fine")
-
-const said = (messages: ReadonlyArray<Messages.AgentMessage>): ReadonlyArray<string> =>
-  messages.flatMap((message) => message.role === "user" ? [Messages.text(message)] : [])
-
-const waiting = (agent: Agent.AgentService) =>
-  Effect.map(agent.queued, ({ followUps, steering }) => [steering.map(Messages.text), followUps.map(Messages.text)])
 
 const call = (id: string): Messages.ToolCall => ({ type: "toolCall", id, name: "echo", arguments: {} })
 const note: Messages.AgentMessage = { role: "typetest-note", note: "n", timestamp: 1 }
@@ -32,9 +36,10 @@ describe("Continue", () => {
         const events = yield* record(agent)
         const run = yield* agent.continue
         assert.strictEqual(Transcript.print(run.messages), "A")
-        assert.deepStrictEqual((yield* agent.messages).filter(({ role }) => role !== "system").slice(0, -1), [
-          ...messages.filter(({ role }) => role !== "system")
-        ])
+        assert.deepStrictEqual(
+          (yield* agent.messages).filter(({ role }) => role !== "system").slice(0, -1),
+          messages.filter(({ role }) => role !== "system")
+        )
         assertBalanced(events)
         assert.deepStrictEqual(ofType(events, "agent_end")[0]?.messages, run.messages)
       }).pipe(withModel(fine)))

@@ -1,3 +1,4 @@
+// @effect-diagnostics multipleEffectProvide:off -- layers that are provided one inside the other are what is tested
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import { Agent, ConvertToLlm, Hooks, Messages, Tools } from "../src/index.ts"

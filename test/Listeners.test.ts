@@ -1,466 +1,590 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Context, Effect, Fiber, Stream } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { Agent, type Events, Messages } from "../src/index.ts"
+import { Agent, Errors, type Events, Hooks, Loop, Messages, Queues } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
-import { assertBalanced, line, logged, ofType, record, settled, withModel } from "./utils/agents.ts"
-import { echo, slow, tool } from "./utils/sampleTools.ts"
+import { logged } from "./utils/agents.ts"
+import { ofType, Recorder } from "./utils/events.ts"
+import { assertInvariants } from "./utils/invariants.ts"
+import { finish, stage, watched } from "./utils/play.ts"
+import { tool } from "./utils/sampleTools.ts"
+import { deaf, slow } from "./utils/timedTools.ts"
 
-const fine = ScriptedModel.text("fine")
-const working = tool("working", ({ update }) => Effect.as(update("half"), "done"))
-const calling = ScriptedModel.calls([["a", "working", {}]])
+const { calls, text } = ScriptedModel
 
-/** A run with every kind of event. */
-const script = [calling, fine]
-const everything = { tools: [working], systemPrompt: "s" }
+const fine = text("fine")
 
-/** The events of the script when nobody interferes. */
-const undisturbed = Effect.gen(function*() {
-  const agent = yield* Agent.make(everything)
-  const events = yield* record(agent)
-  yield* agent.prompt("go")
-  return events.map(line)
-}).pipe(withModel(...script))
+const types: ReadonlyArray<Events.AgentEventType> = [
+  "agent_start",
+  "turn_start",
+  "message_start",
+  "message_update",
+  "message_end",
+  "tool_execution_start",
+  "tool_execution_update",
+  "tool_execution_end",
+  "turn_end",
+  "agent_end"
+]
 
-class Name extends Context.Service<Name, { readonly name: string }>()("test/Listeners/Name") {}
+/** Tools with progress, so that a run has events of every type. */
+const working = tool("work", ({ update }) => Effect.andThen(update("half"), Effect.as(Effect.sleep(5), "done")))
 
-describe("Listeners", () => {
-  it.effect("H3: are told in the order of subscription, one event at a time, each awaited", () =>
+const responses = [calls([["a", "work", {}], ["b", "work", {}]], { chunks: 2 }), fine]
+
+/** A scope and a scripted model. */
+const on = (...responses: ReadonlyArray<ScriptedModel.Response>) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.provide(Effect.scoped(effect), stage({ responses }))
+
+const ways: ReadonlyArray<[how: string, fail: () => Effect.Effect<unknown, unknown>]> = [
+  ["throws", () => {
+    throw new Error("writer broke")
+  }],
+  ["fails", () => Effect.fail("writer broke")],
+  ["fails later", () => Effect.andThen(Effect.sleep(5), Effect.fail(new Error("writer broke")))],
+  ["dies", () => Effect.die(new Error("writer broke"))],
+  ["rejects", () => Effect.promise(() => Promise.reject(new Error("writer broke")))]
+]
+
+const listenerError = (outcome: Errors.RunOutcome): Errors.ListenerError => {
+  assert(outcome._tag === "Failed" && outcome.error._tag === "ListenerError", outcome._tag)
+  return outcome.error
+}
+
+/**
+ * Runs with a required listener between two that record; both have to see the same, every event once, and the listener no
+ * less than they.
+ */
+const required = (fail: (event: Events.AgentEvent) => Effect.Effect<unknown, unknown> | void, gracePeriod = 1000) =>
+  logged(
     Effect.gen(function*() {
-      const agent = yield* Agent.make(everything)
-      const notes: Array<string> = []
-      const listener = (name: string, millis: number) =>
-        agent.subscribe((event) =>
-          Effect.sync(() => notes.push(`${name} begins ${line(event)}`)).pipe(
-            Effect.andThen(Effect.sleep(millis)),
-            Effect.andThen(Effect.sync(() => notes.push(`${name} ends ${line(event)}`)))
-          )
-        )
-      yield* listener("one", 30)
-      yield* listener("two", 0)
-      yield* listener("three", 10)
-      yield* settled(agent.prompt("go"))
-      const lines = yield* undisturbed
-      assert.deepStrictEqual(
-        notes,
-        lines.flatMap((line) =>
-          ["one", "two", "three"].flatMap((name) => [`${name} begins ${line}`, `${name} ends ${line}`])
-        )
-      )
-    }).pipe(withModel(...script)))
+      const agent = yield* Agent.make({ tools: [working], gracePeriod })
+      const before = yield* agent.messages
+      const first = new Recorder()
+      const last = new Recorder()
+      const own: Array<Events.AgentEventType> = []
+      yield* agent.subscribe(first.record)
+      const remove = yield* agent.subscribe((event) => {
+        own.push(event.type)
+        return fail(event)
+      }, { required: true })
+      yield* agent.subscribe(last.record)
+      const run = yield* finish(agent.prompt("go"))
+      const transcript = yield* agent.messages
+      const requests = yield* ScriptedModel.requests
+      for (const { events } of [first, last]) {
+        assertInvariants({ events, before, transcript, requests, accepted: ["go"] })
+      }
+      assert.deepStrictEqual(first.shown, last.shown)
+      assert.deepStrictEqual(own, first.events.map(({ type }) => type))
+      assert.deepStrictEqual(ofType(first.events, "agent_end")[0]!.outcome, run.outcome)
+      const { shown } = first
+      yield* remove
+      assert.strictEqual((yield* finish(agent.prompt("again"))).outcome._tag, "Completed")
+      return { run, requests, shown, own }
+    }).pipe(on(...responses, fine, fine))
+  )
 
-  it.effect("H3: the loop waits for them", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make({})
-      yield* agent.subscribe(() => Effect.sleep(100))
-      const times: Array<string> = []
-      yield* agent.subscribe((event) =>
-        Effect.map(Clock.currentTimeMillis, (now) => times.push(`${now} ${line(event)}`))
-      )
-      yield* settled(agent.prompt("go"))
-      assert.deepStrictEqual(times.slice(0, 4), [
-        "100 agent_start",
-        "200 turn_start",
-        "300 message_start U",
-        "400 message_end U"
-      ])
-      assert.strictEqual((yield* ScriptedModel.requests)[0]!.at, 400)
-    }).pipe(withModel(fine)))
-
-  it.effect("H3 (events-not-serialized): one event at a time, also with parallel tools and slow listeners", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make({ tools: [working, slow] })
-      let inside = 0
-      let most = 0
-      const seen: ReadonlyArray<Array<string>> = [[], []]
-      for (const [index, millis] of [[0, 7], [1, 3]] as const) {
-        yield* agent.subscribe((event) =>
-          Effect.gen(function*() {
-            inside++
-            most = Math.max(most, inside)
-            yield* Effect.sleep(millis)
-            inside--
-            seen[index]!.push(line(event))
+describe("Required listeners", () => {
+  for (const type of types.filter((type) => type !== "agent_end")) {
+    for (const [how, fail] of ways) {
+      it.effect(`H3: one that ${how} on ${type} ends the run as Failed, which names the event; every call is answered`, () =>
+        Effect.gen(function*() {
+          let failed = false
+          const [{ requests, run, shown }, logs] = yield* required((event) => {
+            if (failed || event.type !== type) return
+            failed = true
+            return fail()
           })
-        )
-      }
-      yield* settled(agent.prompt("go"))
-      assert.deepStrictEqual([inside, most], [0, 1])
-      assert.deepStrictEqual(seen[0], seen[1], "the same order for everybody")
-      assert.lengthOf(seen[0]!.filter((line) => line.startsWith("tool_execution_end")), 20)
-    }).pipe(withModel(
-      ScriptedModel.calls(
-        Array.from(
-          { length: 20 },
-          (_, index) => index % 2 === 0 ? [`c${index}`, "working", {}] : [`c${index}`, "slow", { ms: index }]
-        )
-      ),
-      fine
-    )))
-
-  it.effect("H3: may ask for services, which are those of the place where they subscribe", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make({})
-      const seen = new Set<string>()
-      yield* agent.subscribe(() => Name.useSync(({ name }) => seen.add(name))).pipe(
-        Effect.provideService(Name, { name: "subscriber" })
-      )
-      yield* agent.prompt("go").pipe(Effect.provideService(Name, { name: "prompt" }))
-      assert.deepStrictEqual([...seen], ["subscriber"])
-    }).pipe(withModel(fine)))
-
-  it.effect("H3: two subscriptions of one function are two listeners, each with its own end", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make({})
-      let count = 0
-      const listener = (event: Events.AgentEvent) => {
-        if (event.type === "agent_start") count++
-      }
-      const first = yield* agent.subscribe(listener)
-      yield* agent.subscribe(listener)
-      yield* agent.prompt("one")
-      assert.strictEqual(count, 2)
-      yield* first
-      yield* first
-      yield* agent.prompt("two")
-      assert.strictEqual(count, 3)
-    }).pipe(withModel(fine, fine)))
-
-  it.effect("H3 B103: see a state that already includes the event", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make(everything)
-      const seen: Array<string> = []
-      yield* agent.subscribe((event) =>
-        Effect.map(agent.state, ({ errorMessage, isStreaming, messages, pendingToolCalls, streamingMessage }) => {
-          const pending = [...pendingToolCalls].join()
-          const streaming = streamingMessage === undefined ? "-" : Transcript.print([streamingMessage])
-          seen.push(
-            `${line(event)}: ${Transcript.print(messages)} | ${streaming} | ${pending} | ${errorMessage ?? "-"}`
+          const error = listenerError(run.outcome)
+          assert.deepStrictEqual([error.event, error.message], [type, "writer broke"])
+          // The failure stands in the transcript (H5), the run asks nothing more.
+          const last = run.messages.at(-1)
+          assert(last?.role === "assistant")
+          assert.deepStrictEqual([last.stopReason, last.errorMessage], ["error", "writer broke"])
+          assert.isAtMost(requests.length, 1)
+          assert.strictEqual(shown.at(-1), "agent_end Failed")
+          assert.lengthOf(
+            logs.filter((entry) => entry.includes("writer broke")),
+            0,
+            "it is the outcome's, not the log's"
           )
-          assert.isTrue(isStreaming, line(event))
-          if (event.type === "message_start" || event.type === "message_update") {
-            assert.deepStrictEqual(streamingMessage, event.message)
-          }
-          if (event.type === "message_end") assert.deepStrictEqual(messages.at(-1), event.message)
-        })
+        }))
+    }
+  }
+
+  for (const [how, fail] of ways) {
+    it.effect(`H3: one that ${how} on agent_end is only logged: the run was over`, () =>
+      Effect.gen(function*() {
+        const [{ run }, logs] = yield* required((event) => event.type === "agent_end" ? fail() : undefined)
+        assert.strictEqual(run.outcome._tag, "Completed")
+        assert.lengthOf(logs.filter((entry) => entry.includes("writer broke")), 1)
+      }))
+
+    it.effect(`H3: one that always ${how} ends the run once; what it does while the run is closing is logged`, () =>
+      Effect.gen(function*() {
+        const [{ own, run }, logs] = yield* required(() => fail())
+        assert.strictEqual(listenerError(run.outcome).event, "agent_start")
+        assert.strictEqual(Transcript.print(run.messages), "U A{error}")
+        assert.lengthOf(logs.filter((entry) => entry.includes("writer broke")), own.length - 1)
+      }))
+  }
+
+  it.effect("H3: one that interrupts itself has failed, too", () =>
+    Effect.gen(function*() {
+      const [{ run }] = yield* required((event) => event.type === "turn_start" ? Effect.interrupt : undefined)
+      assert.strictEqual(listenerError(run.outcome).event, "turn_start")
+    }))
+
+  it.effect("H3: the first of two that fail counts, and an abort afterwards changes nothing", () =>
+    Effect.gen(function*() {
+      const agent = yield* Agent.make({ tools: [slow("slow", 100)] })
+      const failing = (message: string) => (event: Events.AgentEvent) =>
+        event.type === "tool_execution_start" ? Effect.fail(message) : Effect.void
+      yield* agent.subscribe(failing("first"), { required: true })
+      yield* agent.subscribe(failing("second"), { required: true })
+      yield* agent.subscribe((event) => event.type === "turn_end" ? agent.abort : Effect.void)
+      const run = yield* finish(agent.prompt("go"))
+      assert.strictEqual(listenerError(run.outcome).message, "first")
+      assert.strictEqual(Transcript.print(run.messages), "U A[a] R(a!) A{error}")
+    }).pipe(logged, on(calls([["a", "slow", {}]]))))
+
+  it.effect("H3: while an abort ends the run, its failure is only logged", () =>
+    Effect.gen(function*() {
+      const [, logs] = yield* logged(
+        Effect.gen(function*() {
+          const { agent, before, recorder } = yield* watched({ tools: [slow("slow", 100)] })
+          yield* agent.subscribe(
+            (event) => event.type === "tool_execution_end" ? Effect.fail("writer broke") : Effect.void,
+            {
+              required: true
+            }
+          )
+          const fiber = yield* Effect.forkChild(agent.prompt("go"))
+          yield* TestClock.adjust(50)
+          yield* agent.abort
+          assert.deepStrictEqual((yield* Fiber.join(fiber)).outcome, Errors.RunOutcome.Aborted())
+          assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages, accepted: ["go"] })
+        }).pipe(on(calls([["a", "slow", {}]])))
       )
-      const [, log] = yield* logged(agent.prompt("go"))
-      assert.deepStrictEqual(log, [], "no assertion of the listener failed")
-      assert.deepStrictEqual(seen.filter((entry) => !entry.startsWith("message_update")), [
-        "agent_start:  | - |  | -",
-        "turn_start:  | - |  | -",
-        "message_start U:  | U |  | -",
-        "message_end U: U | - |  | -",
-        "message_start A{pending}: U | A{pending} |  | -",
-        "message_end A[a]: U A[a] | - |  | -",
-        "tool_execution_start a: U A[a] | - | a | -",
-        "tool_execution_update a half: U A[a] | - | a | -",
-        "tool_execution_end a: U A[a] | - |  | -",
-        "message_start R(a): U A[a] | R(a) |  | -",
-        "message_end R(a): U A[a] R(a) | - |  | -",
-        "turn_end: U A[a] R(a) | - |  | -",
-        "turn_start: U A[a] R(a) | - |  | -",
-        "message_start A{pending}: U A[a] R(a) | A{pending} |  | -",
-        "message_end A{error}: U A[a] R(a) A{error} | - |  | -",
-        "turn_end: U A[a] R(a) A{error} | - |  | down",
-        "agent_end Failed: U A[a] R(a) A{error} | - |  | down"
-      ])
-      const { errorMessage, isStreaming } = yield* agent.state
-      assert.deepStrictEqual([errorMessage, isStreaming], ["down", false])
-    }).pipe(withModel(calling, ScriptedModel.error("down", { partial: "x" }))))
+      assert.lengthOf(logs.filter((entry) => entry.includes("writer broke")), 1)
+    }))
+
+  it.effect("H3 A2: tools at work are interrupted, those to come do not start, and no hook but finishTurn is asked", () =>
+    Effect.gen(function*() {
+      const asked: Array<string> = []
+      const ended: Array<string> = []
+      const noting = (name: string) =>
+        tool(name, ({ update }) =>
+          Effect.onInterrupt(
+            Effect.andThen(name === "b" ? update("half") : Effect.void, Effect.never),
+            () => Effect.sync(() => ended.push(name))
+          ))
+      yield* Effect.gen(function*() {
+        const { agent, before, recorder } = yield* watched({
+          tools: [noting("a"), noting("b"), noting("c")],
+          toolConcurrency: 2
+        })
+        yield* agent.subscribe(
+          (event) => event.type === "tool_execution_update" ? Effect.fail("writer broke") : Effect.void,
+          {
+            required: true
+          }
+        )
+        const run = yield* finish(agent.prompt("go"))
+        assert.strictEqual(listenerError(run.outcome).event, "tool_execution_update")
+        assert.strictEqual(Transcript.print(run.messages), "U A[a,b,c] R(a!) R(b!) R(c!) A{error}")
+        assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages })
+      }).pipe(
+        Effect.provide(stage({
+          responses: [calls([["a", "a", {}], ["b", "b", {}], ["c", "c", {}]])],
+          hooks: [
+            Hooks.afterToolCall(() => void asked.push("afterToolCall")),
+            Hooks.finishTurn(({ message }) => void asked.push(`finishTurn ${message.stopReason}`))
+          ]
+        })),
+        Effect.scoped
+      )
+      assert.deepStrictEqual(ended, ["a", "b"])
+      assert.deepStrictEqual(asked, ["finishTurn toolUse", "finishTurn error"])
+    }))
+
+  it.effect("H3 A4: a deaf tool is left behind after the grace, as by an abort", () =>
+    Effect.gen(function*() {
+      const { agent, recorder } = yield* watched({
+        tools: [deaf("deaf", 60_000), tool("b", ({ update }) => Effect.as(update("x"), "b"))]
+      })
+      yield* agent.subscribe(
+        (event) => event.type === "tool_execution_update" ? Effect.fail("writer broke") : Effect.void,
+        {
+          required: true
+        }
+      )
+      const run = yield* finish(agent.prompt("go"))
+      assert.strictEqual(listenerError(run.outcome).event, "tool_execution_update")
+      assert.include(Messages.text(run.messages[2]!), "outcome is unknown")
+      assert.strictEqual(recorder.times.at(-1)! - recorder.times[0]!, 1000)
+    }).pipe(logged, on(calls([["a", "deaf", {}], ["b", "b", {}]]))))
+
+  it.effect("H3 Q3: what waits in the queues stays there, and receipts say that the run failed", () =>
+    Effect.gen(function*() {
+      const { agent } = yield* watched({})
+      const receipts: Array<Queues.Receipt> = []
+      yield* agent.subscribe((event) =>
+        Effect.gen(function*() {
+          if (event.type !== "message_update") return
+          receipts.push(yield* agent.steer("S"), yield* agent.followUp("F"))
+          return yield* Effect.fail("writer broke")
+        }), { required: true })
+      const run = yield* finish(agent.prompt("go"))
+      assert.strictEqual(listenerError(run.outcome).event, "message_update")
+      const returned = Queues.Delivery.Returned({ because: "failed" })
+      for (const { delivered } of receipts) assert.deepStrictEqual(yield* delivered, returned)
+      const { followUps, steering } = yield* agent.queued
+      assert.deepStrictEqual([steering, followUps].map((queue) => queue.map(Messages.text)), [["S"], ["F"]])
+    }).pipe(on(fine)))
+
+  it.effect("H3: a loop without a host requires nothing of its emit", () =>
+    Effect.gen(function*() {
+      const [run, logs] = yield* logged(
+        finish(
+          Loop.run([Messages.user("go")], { messages: [], tools: [] }, { emit: () => Effect.fail("writer broke") })
+        ).pipe(on(fine))
+      )
+      assert.strictEqual(run.outcome._tag, "Completed")
+      assert.isAbove(logs.filter((entry) => entry.includes("writer broke")).length, 5)
+    }))
 })
 
-describe("A listener that breaks", () => {
-  const hostile = new Error("hidden")
-  Object.defineProperty(hostile, "message", {
-    get: () => {
-      throw new Error("getter")
+describe("Listeners that hang", () => {
+  /** A listener that hangs once, on the first event of a type, until the test lets it go. */
+  const hanging = Effect.fnUntraced(function*(type: Events.AgentEventType) {
+    const gate = yield* Deferred.make<void>()
+    const seen: Array<Events.AgentEvent> = []
+    let hung = false
+    return {
+      seen,
+      free: Effect.andThen(Deferred.succeed(gate, undefined), TestClock.adjust(0)),
+      listener: (event: Events.AgentEvent) =>
+        Effect.suspend(() => {
+          seen.push(event)
+          if (hung || event.type !== type) return Effect.void
+          hung = true
+          return Deferred.await(gate)
+        })
     }
   })
-  const ways: ReadonlyArray<[string, () => Effect.Effect<unknown, unknown>, boolean]> = [
-    ["fails", () => Effect.fail("listener broke"), true],
-    ["dies", () => Effect.die(new Error("listener broke")), true],
-    ["throws", () => {
-      throw new Error("listener broke")
-    }, true],
-    ["throws nothing", () => {
-      // oxlint-disable-next-line typescript/only-throw-error -- anything can be thrown
-      throw undefined
-    }, false],
-    ["rejects", () => Effect.promise(() => Promise.reject(new Error("listener broke"))), true],
-    ["fails after a while", () => Effect.andThen(Effect.sleep(10), Effect.fail("listener broke")), true],
-    ["interrupts itself", () => Effect.interrupt, false],
-    ["dies with an error whose message cannot be read", () => Effect.die(hostile), false],
-    ["returns a number", () => 5 as unknown as Effect.Effect<void>, false]
+
+  const stops: ReadonlyArray<
+    [how: string, stop: (agent: Agent.AgentService, run: Fiber.Fiber<unknown, unknown>) => Effect.Effect<unknown>]
+  > = [
+    ["agent.abort", (agent) => agent.abort],
+    ["interrupting the prompt", (_, run) => Fiber.interrupt(run)]
   ]
-  for (const [how, broken, told] of ways) {
-    it.effect(`H3 B97 B98: one that always ${how} costs no message, no result and not the run`, () =>
-      Effect.gen(function*() {
-        const lines = yield* undisturbed
-        const agent = yield* Agent.make(everything)
-        const before = yield* record(agent)
-        yield* agent.subscribe(() => broken())
-        const after = yield* record(agent)
-        const [run, log] = yield* logged(settled(agent.prompt("go")))
-        assert.strictEqual(run.outcome._tag, "Completed")
-        assert.strictEqual(Transcript.print(run.messages), "U A[a] R(a) A")
-        assert.deepStrictEqual([before.map(line), after.map(line)], [lines, lines])
-        if (told) {
-          assert.lengthOf(
-            log.filter((entry) => entry.includes("listener broke")),
-            lines.length,
-            "each failure is logged"
-          )
-        }
-      }).pipe(withModel(...script)))
-  }
-
-  for (
-    const type of [
-      "agent_start",
-      "turn_start",
-      "message_start",
-      "message_update",
-      "message_end",
-      "tool_execution_start",
-      "tool_execution_update",
-      "tool_execution_end",
-      "turn_end",
-      "agent_end"
-    ] as const
-  ) {
-    it.effect(`H3 B97: one that dies at ${type} alone goes on with the next event`, () =>
-      Effect.gen(function*() {
-        const lines = yield* undisturbed
-        const agent = yield* Agent.make(everything)
-        const seen: Array<string> = []
-        yield* agent.subscribe((event) => {
-          seen.push(line(event))
-          return event.type === type ? Effect.die("broke") : undefined
-        })
-        const run = yield* agent.prompt("go")
-        assert.deepStrictEqual(seen, lines)
-        assert.strictEqual(run.outcome._tag, "Completed")
-        assert.isFalse((yield* agent.state).isStreaming)
-        assert.isTrue(lines.some((line) => line.startsWith(type)), "the script has such an event")
-      }).pipe(withModel(...script)))
-  }
-})
-
-describe("Listeners that come and go", () => {
-  it.effect("H3 (live-listener-set): one that is removed during an event is not told of it any more", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make({})
-      const seen: Array<string> = []
-      const holder: { remove: Effect.Effect<void> } = { remove: Effect.void }
-      yield* agent.subscribe((event) => event.type === "turn_start" ? holder.remove : undefined)
-      holder.remove = yield* agent.subscribe((event) => {
-        seen.push(event.type)
-      })
-      yield* agent.prompt("go")
-      assert.deepStrictEqual(seen, ["agent_start"])
-    }).pipe(withModel(fine)))
-
-  it.effect("H3: one that removes itself finishes the event it has and gets no other; the others lose nothing", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make({})
-      const seen: Array<string> = []
-      const holder: { remove: Effect.Effect<void> } = { remove: Effect.void }
-      holder.remove = yield* agent.subscribe((event) =>
-        holder.remove.pipe(
-          Effect.andThen(Effect.sleep(10)),
-          Effect.andThen(Effect.sync(() => seen.push(event.type)))
-        )
-      )
-      const events = yield* record(agent)
-      yield* settled(agent.prompt("go"))
-      assert.deepStrictEqual(seen, ["agent_start"])
-      assertBalanced(events)
-    }).pipe(withModel(fine)))
-
-  it.effect("H3 (live-listener-set): one that is added during an event is told from the next one on", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make({})
-      const seen: Array<string> = []
-      yield* agent.subscribe((event) =>
-        event.type === "turn_start"
-          ? agent.subscribe((event) => {
-            seen.push(line(event))
-          })
-          : undefined
-      )
-      yield* agent.prompt("go")
-      assert.strictEqual(seen[0], "message_start U")
-      assert.strictEqual(seen.at(-1), "agent_end Completed")
-    }).pipe(withModel(fine)))
-
-  it.effect("H3: one that is added during a run is told of the rest", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make({ tools: [slow] })
-      const run = yield* Effect.forkChild(agent.prompt("go"))
-      yield* TestClock.adjust(10)
-      const events = yield* record(agent)
-      yield* TestClock.adjust("1 hour")
-      yield* Fiber.join(run)
-      assert.strictEqual(line(events[0]!), "tool_execution_end a")
-      assert.strictEqual(events.at(-1)?.type, "agent_end")
-    }).pipe(withModel(ScriptedModel.calls([["a", "slow", { ms: 100 }]]), fine)))
-
-  it.effect("H3: listeners that come and go during every event leave the others in order", () =>
-    Effect.gen(function*() {
-      const lines = yield* undisturbed
-      const agent = yield* Agent.make(everything)
-      const first = yield* record(agent)
-      let told = 0
-      yield* agent.subscribe(() =>
-        Effect.flatMap(
-          agent.subscribe(() => {
-            told++
-          }),
-          (remove) => remove
-        )
-      )
-      const last = yield* record(agent)
-      yield* agent.prompt("go")
-      assert.deepStrictEqual([first.map(line), last.map(line)], [lines, lines])
-      assert.strictEqual(told, 0)
-    }).pipe(withModel(...script)))
-})
-
-describe("Agent.stream", () => {
-  it.effect("H3: gives every event of one run, as a listener gets them", () =>
-    Effect.gen(function*() {
-      const lines = yield* undisturbed
-      const agent = yield* Agent.make(everything)
-      const events = yield* Stream.runCollect(Agent.stream(agent, "go"))
-      assert.deepStrictEqual(Array.from(events, line), lines)
-      assert.isFalse((yield* agent.state).isStreaming)
-    }).pipe(withModel(...script)))
-
-  it.effect("H3: loses nothing when the consumer is slow: the run waits for it", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make({})
-      const seen: Array<string> = []
-      let ahead = 0
-      const events = yield* record(agent)
-      const slowly = Agent.stream(agent, "go").pipe(
-        Stream.runForEach((event) =>
-          Effect.andThen(
-            Effect.sleep(100),
-            Effect.sync(() => {
-              ahead = Math.max(ahead, events.length - seen.length)
-              seen.push(line(event))
-            })
-          )
-        )
-      )
-      yield* settled(slowly)
-      assert.deepStrictEqual(seen, events.map(line))
-      assert.lengthOf(seen, 2000 + 10)
-      assert.isAtMost(ahead, 500, "the run is only so far ahead")
-    }).pipe(withModel(ScriptedModel.text("x".repeat(2000), { chunks: 2000, every: 1 }))))
-
-  it.effect("H3 A1: ending it early aborts the run, and waits until it is settled", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make({ tools: [slow] })
-      const events = yield* record(agent)
-      const taken = yield* Agent.stream(agent, "go").pipe(
-        Stream.takeUntil(({ type }) => type === "tool_execution_start"),
-        Stream.runCollect
-      )
-      assert.strictEqual(line(Array.from(taken).at(-1)!), "tool_execution_start a")
-      assertBalanced(events)
-      assert.strictEqual(ofType(events, "agent_end")[0]?.outcome._tag, "Aborted")
-      assert.strictEqual(Transcript.print(yield* agent.messages), "U A[a] R(a!)")
-      assert.isFalse((yield* agent.state).isStreaming)
-    }).pipe(withModel(ScriptedModel.calls([["a", "slow", { ms: 100 }]]))))
-
-  it.effect("H3 A1: interrupting its consumer aborts the run", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make({})
-      const consumer = yield* Effect.forkChild(Stream.runDrain(Agent.stream(agent, "go")))
-      yield* TestClock.adjust("1 second")
-      yield* Fiber.interrupt(consumer)
-      assert.strictEqual(Transcript.print(yield* agent.messages), "U A{aborted}")
-      assert.isFalse((yield* agent.state).isStreaming)
-    }).pipe(withModel(ScriptedModel.hang())))
-
-  it.effect("H3: a consumer that fails aborts the run and keeps its own failure", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make({ tools: [slow] })
-      const error = yield* Agent.stream(agent, "go").pipe(
-        Stream.runForEach(({ type }) => type === "tool_execution_start" ? Effect.fail("consumer broke") : Effect.void),
-        Effect.flip
-      )
-      assert.strictEqual(error, "consumer broke")
-      assert.strictEqual(Transcript.print(yield* agent.messages), "U A[a] R(a!)")
-    }).pipe(withModel(ScriptedModel.calls([["a", "slow", { ms: 100 }]]))))
-
-  it.effect("H1 H2: it fails like prompt", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make({})
-      const invalid = yield* Effect.flip(Stream.runCollect(Agent.stream(agent, "")))
-      assert.strictEqual(invalid._tag, "InvalidPrompt")
-      yield* Effect.forkChild(agent.prompt("go"))
-      yield* TestClock.adjust(1)
-      const busy = yield* Effect.flip(Stream.runCollect(Agent.stream(agent, "go")))
-      assert.strictEqual(busy._tag, "AgentBusy")
-      yield* agent.abort
-    }).pipe(withModel(ScriptedModel.hang())))
-
-  it.effect("H3: it leaves no listener behind, and can be run again", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make({})
-      const stream = Agent.stream(agent, "go")
-      for (let index = 0; index < 3; index++) {
-        const events = yield* Stream.runCollect(stream)
-        assertBalanced(Array.from(events))
+  for (const type of types) {
+    for (const [how, stop] of stops) {
+      for (const gracePeriod of [0, 1000]) {
+        it.effect(`H3 A4: one that hangs on ${type} is left behind ${gracePeriod} ms after ${how}; everybody hears the end, it as well when it is free`, () =>
+          Effect.gen(function*() {
+            const { agent, before, recorder: first } = yield* watched({ tools: [working], gracePeriod })
+            const { free, listener, seen } = yield* hanging(type)
+            const last = new Recorder()
+            yield* agent.subscribe(listener)
+            yield* agent.subscribe(last.record)
+            const fiber = yield* Effect.forkChild(agent.prompt("go"))
+            yield* TestClock.adjust("1 hour")
+            assert.isUndefined(fiber.pollUnsafe())
+            const stopping = yield* Effect.forkChild(stop(agent, fiber))
+            yield* TestClock.adjust(Math.max(0, gracePeriod - 1))
+            if (gracePeriod > 0) assert.isUndefined(stopping.pollUnsafe())
+            yield* TestClock.adjust(1)
+            assert.isDefined(stopping.pollUnsafe())
+            const transcript = yield* agent.messages
+            for (const { events } of [first, last]) assertInvariants({ events, before, transcript, accepted: ["go"] })
+            assert.deepStrictEqual(first.shown, last.shown)
+            assert.strictEqual(seen.at(-1)?.type, type)
+            yield* free
+            assert.deepStrictEqual(seen, first.events)
+            assert.isFalse((yield* agent.state).isStreaming)
+          }).pipe(on(...responses)))
       }
-      assert.strictEqual(Transcript.print(yield* agent.messages), "U A U A U A")
-    }).pipe(withModel(fine, fine, fine)))
+    }
+
+    it.effect(`H3 A1: closing the agent's scope while one hangs on ${type} waits for the grace, and for no more`, () =>
+      Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        const agent = yield* Scope.provide(Agent.make({ tools: [working] }), scope)
+        const { free, listener, seen } = yield* hanging(type)
+        const last = new Recorder()
+        yield* agent.subscribe(listener)
+        yield* agent.subscribe(last.record)
+        const fiber = yield* Effect.forkChild(agent.prompt("go"))
+        yield* TestClock.adjust("1 hour")
+        const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
+        yield* TestClock.adjust(999)
+        assert.isUndefined(closing.pollUnsafe())
+        yield* TestClock.adjust(1)
+        assert.isDefined(closing.pollUnsafe())
+        assert.strictEqual((yield* Fiber.join(fiber)).outcome._tag, type === "agent_end" ? "Completed" : "Aborted")
+        yield* free
+        assert.deepStrictEqual(seen, last.events)
+      }).pipe(on(...responses)))
+  }
+
+  it.effect("H3: left behind, it does not slow the next run, and hears of both in order", () =>
+    Effect.gen(function*() {
+      const { agent, recorder } = yield* watched({ tools: [working], gracePeriod: 0 })
+      const { free, listener, seen } = yield* hanging("tool_execution_start")
+      yield* agent.subscribe(listener)
+      const fiber = yield* Effect.forkChild(agent.prompt("go"))
+      yield* TestClock.adjust(100)
+      yield* agent.abort
+      assert.strictEqual((yield* Fiber.join(fiber)).outcome._tag, "Aborted")
+      assert.strictEqual((yield* finish(agent.prompt("again"))).outcome._tag, "Completed")
+      assert.strictEqual(seen.at(-1)?.type, "tool_execution_start")
+      yield* free
+      assert.deepStrictEqual(seen, recorder.events)
+      assert.strictEqual((yield* finish(agent.prompt("and again"))).outcome._tag, "Completed")
+      assert.deepStrictEqual(seen, recorder.events)
+    }).pipe(on(...responses, fine)))
+
+  it.effect("H3: left behind and removed, it hears nothing more", () =>
+    Effect.gen(function*() {
+      const { agent } = yield* watched({ tools: [working], gracePeriod: 0 })
+      const { free, listener, seen } = yield* hanging("turn_start")
+      const remove = yield* agent.subscribe(listener)
+      const fiber = yield* Effect.forkChild(agent.prompt("go"))
+      yield* TestClock.adjust(100)
+      yield* agent.abort
+      yield* Fiber.join(fiber)
+      yield* remove
+      yield* free
+      assert.deepStrictEqual(seen.map(({ type }) => type), ["agent_start", "turn_start"])
+    }).pipe(on()))
+
+  it.effect("H3 A4: one that fails when it is free again is logged, required or not", () =>
+    Effect.gen(function*() {
+      for (const required of [false, true]) {
+        const [, logs] = yield* logged(
+          Effect.gen(function*() {
+            const { agent } = yield* watched({ gracePeriod: 0 })
+            const { free, listener } = yield* hanging("turn_start")
+            yield* agent.subscribe((event) => Effect.andThen(listener(event), Effect.fail("writer broke")), {
+              required
+            })
+            const fiber = yield* Effect.forkChild(agent.prompt("go"))
+            yield* TestClock.adjust(100)
+            yield* agent.abort
+            const { outcome } = yield* Fiber.join(fiber)
+            assert.strictEqual(outcome._tag, required ? "Failed" : "Aborted")
+            yield* free
+          }).pipe(on())
+        )
+        assert.isAbove(logs.filter((entry) => entry.includes("writer broke")).length, 0)
+      }
+    }))
+
+  it.effect("H3: an abort does not cut it in half: within the grace it finishes the event it has", () =>
+    Effect.gen(function*() {
+      const { agent } = yield* watched({ tools: [working] })
+      const log: Array<string> = []
+      yield* agent.subscribe(
+        (event) =>
+          Effect.onExit(
+            Effect.andThen(
+              Effect.sleep(500),
+              Effect.sync(() => log.push(event.type))
+            ),
+            (exit) =>
+              Effect.sync(() => {
+                if (Exit.isFailure(exit)) log.push("cut")
+              })
+          ),
+        { required: true }
+      )
+      const fiber = yield* Effect.forkChild(agent.prompt("go"))
+      yield* TestClock.adjust(2250)
+      yield* Effect.forkChild(agent.abort)
+      yield* TestClock.adjust("1 hour")
+      const { outcome } = yield* Fiber.join(fiber)
+      assert.strictEqual(outcome._tag, "Aborted")
+      assert.deepStrictEqual(log.slice(0, 5), [
+        "agent_start",
+        "turn_start",
+        "message_start",
+        "message_end",
+        "message_start"
+      ])
+      assert.strictEqual(log.at(-1), "agent_end")
+      assert.notInclude(log, "cut")
+    }).pipe(on(ScriptedModel.hang({ partial: "x" }))))
 })
 
-describe("Agent.onText", () => {
-  it.effect("H3: tells the text of responses as it comes, and nothing else", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make({ tools: [echo] })
-      const values: Array<string> = []
-      const effects: Array<string> = []
-      yield* agent.subscribe(Agent.onText((delta) => {
-        values.push(delta)
-      }))
-      yield* agent.subscribe(Agent.onText((delta) => Effect.sync(() => effects.push(delta))))
-      yield* agent.steer("a text that is not the model's")
-      yield* agent.prompt("go")
-      assert.deepStrictEqual(values, ["before", "one", " tw", "o"])
-      assert.deepStrictEqual(effects, values)
-    }).pipe(withModel(
-      ScriptedModel.calls([["a", "echo", { x: "not this" }]], { text: "before", thinking: "nor this" }),
-      ScriptedModel.events([
-        { type: "start" },
-        { type: "text_start", contentIndex: 0 },
-        { type: "text_delta", contentIndex: 0, delta: "one" },
-        { type: "text_delta", contentIndex: 0, delta: " tw" },
-        { type: "text_delta", contentIndex: 0, delta: "o" },
-        { type: "text_end", contentIndex: 0 },
-        { type: "done" }
-      ])
-    )))
+describe("Subscribing and unsubscribing", () => {
+  /** What each of some listeners heard, in the order in which they were told. */
+  const ear = (heard: Array<string>, name: string) => (event: Events.AgentEvent): Effect.Effect<void> =>
+    Effect.sync(() => void heard.push(`${name} ${event.type}`))
 
-  it.effect("H3: awaits the function, which may fail or ask for services", () =>
+  const small = ["agent_start", "turn_start", "message_start", "message_end"]
+
+  it.effect("H3: an event goes to the listeners in the order of subscription, each awaited", () =>
     Effect.gen(function*() {
-      const agent = yield* Agent.make({})
-      const seen: Array<string> = []
-      yield* agent.subscribe(Agent.onText((delta) =>
-        Effect.gen(function*() {
-          yield* Effect.sleep(10)
-          const { name } = yield* Name
-          seen.push(`${name} ${delta}`)
-          return yield* Effect.fail("broke")
+      const agent = yield* Agent.make()
+      const heard: Array<string> = []
+      for (const name of ["1", "2", "3"]) {
+        yield* agent.subscribe((event) => Effect.andThen(Effect.sleep(10), ear(heard, name)(event)))
+      }
+      yield* finish(agent.prompt("go"))
+      assert.deepStrictEqual(
+        heard.slice(0, 12),
+        small.flatMap((type) => ["1", "2", "3"].map((name) => `${name} ${type}`))
+      )
+    }).pipe(on(fine)))
+
+  it.effect("H3: one event at a time: listeners never overlap, and hear one order, while tools work in parallel", () =>
+    Effect.gen(function*() {
+      const names = Array.from({ length: 10 }, (_, index) => `t${index}`)
+      const tools = names.map((name, index) =>
+        tool(name, ({ update }) =>
+          Effect.gen(function*() {
+            for (let step = 0; step < 5; step++) {
+              yield* update(`${step}`)
+              yield* Effect.sleep(1 + (index * 7 + step * 3) % 5)
+            }
+            return "done"
+          }))
+      )
+      yield* Effect.gen(function*() {
+        const { agent, before, recorder } = yield* watched({ tools })
+        let busy = 0
+        const heard: Array<Events.AgentEvent> = []
+        yield* agent.subscribe((event) =>
+          Effect.gen(function*() {
+            assert.strictEqual(++busy, 1)
+            heard.push(event)
+            yield* Effect.sleep(heard.length % 4)
+            busy--
+          }), { required: true })
+        const run = yield* finish(agent.prompt("go"))
+        assert.strictEqual(run.outcome._tag, "Completed")
+        assert.deepStrictEqual(heard, recorder.events)
+        assert.lengthOf(ofType(heard, "tool_execution_update"), 50)
+        assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages })
+      }).pipe(on(calls(names.map((name) => [name, name, {}])), fine))
+    }))
+
+  it.effect("T2 T3: calls whose last update is delivered at one instant end in call order", () =>
+    Effect.gen(function*() {
+      const quick = tool("quick", ({ update }) => Effect.as(update("half"), "done"))
+      yield* Effect.gen(function*() {
+        const { agent, recorder } = yield* watched({ tools: [quick] })
+        let slept = false
+        yield* agent.subscribe((event) => {
+          if (slept || event.type !== "tool_execution_update") return Effect.void
+          slept = true
+          return Effect.sleep(5)
         })
-      )).pipe(Effect.provideService(Name, { name: "n" }))
-      const run = yield* settled(agent.prompt("go"))
-      assert.deepStrictEqual(seen, ["n fine"])
-      assert.strictEqual(Messages.text(run.messages.at(-1)!), "fine")
-    }).pipe(withModel(fine)))
+        yield* finish(agent.prompt("go"))
+        const ends = recorder.shown.filter((line) => line.startsWith("tool_execution_end"))
+        assert.deepStrictEqual(ends, ["a", "b", "c"].map((id) => `tool_execution_end ${id}`))
+      }).pipe(on(calls([["a", "quick", {}], ["b", "quick", {}], ["c", "quick", {}]]), fine))
+    }))
+
+  it.effect("H3: one that removes itself is told nothing more", () =>
+    Effect.gen(function*() {
+      const agent = yield* Agent.make()
+      const heard: Array<string> = []
+      const self: { remove?: Effect.Effect<void> } = {}
+      self.remove = yield* agent.subscribe((event) =>
+        Effect.andThen(ear(heard, "self")(event), event.type === "turn_start" ? self.remove! : Effect.void)
+      )
+      yield* agent.subscribe(ear(heard, "other"))
+      yield* agent.prompt("go")
+      assert.deepStrictEqual(heard.filter((line) => line.startsWith("self")), ["self agent_start", "self turn_start"])
+      assert.deepStrictEqual(heard.slice(0, 6), [
+        "self agent_start",
+        "other agent_start",
+        "self turn_start",
+        "other turn_start",
+        "other message_start",
+        "other message_end"
+      ])
+    }).pipe(on(fine)))
+
+  it.effect("H3: one that is removed by another does not even hear the event that is being delivered", () =>
+    Effect.gen(function*() {
+      const agent = yield* Agent.make()
+      const heard: Array<string> = []
+      const later: { remove?: Effect.Effect<void> } = {}
+      yield* agent.subscribe((event) => event.type === "turn_start" ? later.remove! : Effect.void)
+      later.remove = yield* agent.subscribe(ear(heard, "later"))
+      yield* agent.prompt("go")
+      assert.deepStrictEqual(heard, ["later agent_start"])
+    }).pipe(on(fine)))
+
+  it.effect("H3: one that is added during an event hears the next one first, also when events wait", () =>
+    Effect.gen(function*() {
+      const agent = yield* Agent.make({ tools: [working] })
+      const heard: Array<string> = []
+      let added = false
+      yield* agent.subscribe((event) => {
+        if (added || event.type !== "tool_execution_update") return Effect.void
+        added = true
+        // The other tool's update is emitted meanwhile, before anybody new is there.
+        return Effect.andThen(Effect.sleep(1), agent.subscribe(ear(heard, "new")))
+      })
+      yield* finish(agent.prompt("go"))
+      assert.deepStrictEqual(heard.slice(0, 2), ["new tool_execution_end", "new tool_execution_end"])
+      assert.strictEqual(heard.at(-1), "new agent_end")
+    }).pipe(on(...responses)))
+
+  it.effect("H3: removing twice is removing once; one function subscribed twice is two listeners", () =>
+    Effect.gen(function*() {
+      const agent = yield* Agent.make()
+      const heard: Array<string> = []
+      const listener = ear(heard, "x")
+      const remove = yield* agent.subscribe(listener)
+      yield* agent.subscribe(listener)
+      yield* agent.prompt("one")
+      const both = heard.splice(0).length
+      yield* remove
+      yield* remove
+      yield* agent.prompt("two")
+      assert.strictEqual(heard.length * 2, both)
+    }).pipe(on(fine, fine)))
+
+  it.effect("H3: tools, hooks and other code may add and remove in the middle of a run", () =>
+    Effect.gen(function*() {
+      const heard: Array<string> = []
+      const host: { agent?: Agent.AgentService } = {}
+      const adding = tool("add", () => Effect.as(host.agent!.subscribe(ear(heard, "tool")), "added"))
+      yield* Effect.gen(function*() {
+        const agent = host.agent = yield* Agent.make({ tools: [adding, slow("slow", 100)] })
+        const fiber = yield* Effect.forkChild(agent.prompt("go"))
+        yield* TestClock.adjust(50)
+        const remove = yield* agent.subscribe(ear(heard, "outside"))
+        yield* TestClock.adjust(100)
+        yield* Fiber.join(fiber)
+        yield* remove
+        yield* agent.prompt("again")
+      }).pipe(on(calls([["a", "add", {}], ["b", "slow", {}]]), fine, fine))
+      assert.deepStrictEqual(heard.slice(0, 3), [
+        "tool tool_execution_end",
+        "tool tool_execution_end",
+        "outside tool_execution_end"
+      ])
+      assert.isBelow(heard.lastIndexOf("outside agent_end"), heard.indexOf("tool agent_start"))
+    }))
+
+  it.effect("H3: services a listener asks for are those of the place where it is subscribed", () =>
+    Effect.gen(function*() {
+      class Sink extends Context.Service<Sink, Array<string>>()("test/Sink") {}
+      const sink: Array<string> = []
+      const agent = yield* Agent.make()
+      yield* agent.subscribe((event) => Sink.use((lines) => Effect.sync(() => lines.push(event.type)))).pipe(
+        Effect.provideService(Sink, sink)
+      )
+      yield* agent.prompt("go")
+      assert.deepStrictEqual(sink.slice(0, 4), small)
+    }).pipe(on(fine)))
 })

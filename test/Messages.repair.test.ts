@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { inspect } from "node:util"
+import { encode } from "../src/internal/json.ts"
 import { normalize } from "../src/internal/requestMessages.ts"
 import * as Messages from "../src/Messages.ts"
 import { Transcript } from "../src/testing/index.ts"
@@ -20,6 +22,9 @@ const changes = (messages: ReadonlyArray<unknown>): string =>
 
 const print = (messages: ReadonlyArray<Messages.AgentMessage>): string => Transcript.print(messages, { system: true })
 
+/** Whether a value is its own JSON and well-formed; `JSON.parse` of V8 misreads some keys, so it cannot tell. */
+const isPlainJson = (value: unknown): boolean => Result.getOrUndefined(encode(value)) === value
+
 const distinct = (defects: ReadonlyArray<Messages.Defect>): ReadonlyArray<string> =>
   [...new Set(defects.map((defect) => JSON.stringify(defect)))].toSorted()
 
@@ -33,7 +38,7 @@ const repaired = (messages: ReadonlyArray<unknown>): ReadonlyArray<Messages.Agen
   assert.strictEqual(Messages.repair(mended).messages, mended, "repairing twice changes nothing")
   assert.deepStrictEqual(Messages.repair(mended).repairs, [])
   assert.isTrue(Schema.is(Messages.Transcript)(mended))
-  assert.deepStrictEqual<unknown>(JSON.parse(JSON.stringify(mended)), mended)
+  assert.isTrue(isPlainJson(mended))
   assert.deepStrictEqual(unanswered(mended), [])
   assert.strictEqual(normalize(mended.filter(Messages.isMessage)).splitPairs, 0)
   assert.deepStrictEqual(distinct(repairs.map((repair) => repair.defect)), distinct(defects))

@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { Agent, Hooks, Messages, Tools } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import { answers, assertBalanced, ofType, record, settled, toolLines, withModel } from "./utils/agents.ts"
-import { echo, resultText, tool } from "./utils/sampleTools.ts"
+import { echo, resultText, tool, untyped } from "./utils/sampleTools.ts"
 
 const fine = ScriptedModel.text("fine")
 
@@ -107,7 +107,7 @@ describe("runToolCall", () => {
       })
     ]],
     ["a tool that interrupts itself", { id: "n1", name: "bad" }, /./, [tool("bad", () => Effect.interrupt)]],
-    ["a wrong result", { id: "n1", name: "bad" }, /bad/, [tool("bad", () => Effect.succeed(5 as unknown as string))]],
+    ["a wrong result", { id: "n1", name: "bad" }, /bad/, [tool("bad", () => Effect.succeed(untyped<string>(5)))]],
     ["a result with isError", { id: "n1", name: "bad" }, /broke/, [
       tool("bad", () => Effect.succeed(Tools.result({ text: "broke", isError: true })))
     ]],

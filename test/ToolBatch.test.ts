@@ -14,7 +14,7 @@ import {
   toolLines,
   withModel
 } from "./utils/agents.ts"
-import { echo, slow, tool } from "./utils/sampleTools.ts"
+import { echo, slow, tool, untyped } from "./utils/sampleTools.ts"
 
 const fine = ScriptedModel.text("fine")
 
@@ -446,7 +446,7 @@ describe("Progress", () => {
     it.effect(`T3: ${name} as progress is ignored`, () =>
       Effect.gen(function*() {
         const working = tool("working", (call) =>
-          call.update(odd as Tools.ToolOutput).pipe(Effect.andThen(call.update("good")), Effect.as("done")))
+          call.update(untyped<Tools.ToolOutput>(odd)).pipe(Effect.andThen(call.update("good")), Effect.as("done")))
         const agent = yield* Agent.make({ tools: [working] })
         const events = yield* record(agent)
         yield* settled(agent.prompt("go"))
@@ -484,7 +484,7 @@ describe("Siblings", () => {
           throw new Error("no")
         }),
         tool("interrupting", () => Effect.interrupt),
-        tool("odd", () => Effect.succeed(5 as unknown as string))
+        tool("odd", () => Effect.succeed(untyped<string>(5)))
       ]
       const agent = yield* Agent.make({ tools })
       const events = yield* record(agent)

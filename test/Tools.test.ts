@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { Agent, Hooks, Messages, Tools } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import { answerTexts, answerTo, callTool, ofType, record, settled, toolLines, withModel } from "./utils/agents.ts"
-import { counting, echo, tool } from "./utils/sampleTools.ts"
+import { counting, echo, tool, untyped } from "./utils/sampleTools.ts"
 
 const integer = Tools.make("integer", {
   description: "Takes a whole number.",
@@ -165,7 +165,7 @@ describe("Tools, gate 2: the arguments", () => {
         ...tool,
         prepareArguments: (args) => {
           try {
-            ;(args as Record<string, unknown>)["x"] = "changed"
+            untyped<Record<string, unknown>>(args)["x"] = "changed"
           } catch {
             // handed in read-only
           }
@@ -340,7 +340,7 @@ describe("Tools, gate 3: beforeToolCall", () => {
     it.effect(`T1: the answer ${JSON.stringify(odd)} of beforeToolCall costs at most that call`, () =>
       Effect.gen(function*() {
         yield* callTool(echo).pipe(
-          Effect.provide(Hooks.layer(Hooks.beforeToolCall(() => odd as unknown as Hooks.ToolCallDecision)))
+          Effect.provide(Hooks.layer(Hooks.beforeToolCall(() => untyped<Hooks.ToolCallDecision>(odd))))
         )
       }))
   }
@@ -498,7 +498,7 @@ describe("Tools, afterToolCall", () => {
   ) {
     it.effect(`T5 T9: a patch with ${what} costs at most that call, and the transcript stays JSON`, () =>
       Effect.gen(function*() {
-        const { message } = yield* patched(patch as Tools.ToolResult)
+        const { message } = yield* patched(untyped<Tools.ToolResult>(patch))
         const codec = Schema.fromJsonString(Messages.Transcript)
         const json = yield* Effect.orDie(Schema.encodeEffect(codec)([message]))
         assert.deepStrictEqual(yield* Effect.orDie(Schema.decodeUnknownEffect(codec)(json)), [message])

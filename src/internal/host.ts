@@ -18,7 +18,8 @@ import type {
   ObserveOptions,
   Options,
   PromptOptions,
-  QueueOptions
+  QueueOptions,
+  Unsubscribe
 } from "../Agent.ts"
 import { Budget, type BudgetState } from "../Budget.ts"
 import { AgentBusy, type AgentConfigError, CannotContinue, type InvalidPrompt, type RunOutcome } from "../Errors.ts"
@@ -42,7 +43,7 @@ import { CurrentRun, isInside, Run, type RunSettings } from "./run.ts"
 import { makeToolSet } from "./toolSet.ts"
 import { Transcript } from "./transcript.ts"
 
-const busy = (message: string): AgentBusy => new AgentBusy({ message })
+const busy = (message: string): AgentBusy => new AgentBusy({ reason: "Running", message })
 
 const busyPrompting = () =>
   busy(
@@ -52,7 +53,9 @@ const busyFor = (what: string) => () => busy(`Agent is already processing. Wait 
 const busyContinuing = busyFor("continuing")
 const busyResetting = busyFor("resetting")
 const busyChanging = busyFor("changing messages")
-const busyWaiting = () => busy("The agent cannot be awaited from inside its own run.")
+const busyWaiting = () =>
+  new AgentBusy({ reason: "Inside", message: "The agent cannot be awaited from inside its own run." })
+const closed = () => new AgentBusy({ reason: "Closed", message: "The agent's scope has closed; make another agent." })
 
 /** Services of the place an agent is made in that belong to that place, not to the runs it starts later. */
 const withoutAmbient: <R>(
@@ -93,6 +96,7 @@ class Host implements AgentService {
   readonly #observers = new Set<() => void>()
   #pendingToolCalls: Set<string> | undefined
   #errorMessage: string | undefined
+  #closed = false
 
   constructor(options: {
     readonly config: BaseConfig
@@ -126,6 +130,7 @@ class Host implements AgentService {
         if (activity !== undefined && (options.whileRunning === undefined || isInside(fiber, activity.run))) {
           return Effect.fail(busyPrompting())
         }
+        if (this.#closed) return Effect.fail(closed())
         const messages = readPrompt(input, options)
         if (Result.isFailure(messages)) return Effect.fail(messages.failure)
         if (activity === undefined) {
@@ -142,6 +147,7 @@ class Host implements AgentService {
   get continue(): Effect.Effect<RunResult, AgentBusy | CannotContinue> {
     return Effect.suspend((): Effect.Effect<RunResult, AgentBusy | CannotContinue> => {
       if (this.#activity !== undefined) return Effect.fail(busyContinuing())
+      if (this.#closed) return Effect.fail(closed())
       const { messages } = this.#transcript
       const last = messages.at(-1)
       if (last === undefined || messages.every((message) => message.role === "system")) {
@@ -474,7 +480,7 @@ class Host implements AgentService {
     return <E = never, R = never>(
       listener: Listener<E, R>,
       options?: { readonly required?: boolean | undefined }
-    ): Effect.Effect<Effect.Effect<void>, never, R> => {
+    ): Effect.Effect<Unsubscribe, never, R> => {
       return Effect.contextWith((services: Context.Context<R>) =>
         Effect.sync(() => {
           // A listener that is subscribed inside a run is not part of that run.
@@ -482,7 +488,7 @@ class Host implements AgentService {
           const remove = this.#attach(
             subscriber(listener, (effect) => Effect.provideContext(effect, own), options?.required === true)
           )
-          return Effect.sync(remove)
+          return Object.assign(Effect.sync(remove), { _tag: "Unsubscribe" } as const)
         })
       )
     }
@@ -515,13 +521,16 @@ class Host implements AgentService {
 
   /** The end of the agent's scope. */
   get dispose(): Effect.Effect<void> {
-    return Effect.andThen(
-      this.abort,
-      Effect.sync(() => {
-        this.#mailbox.returned("disposed")
-        for (const close of this.#observers) close()
-      })
-    )
+    return Effect.suspend(() => {
+      this.#closed = true
+      return Effect.andThen(
+        this.abort,
+        Effect.sync(() => {
+          this.#mailbox.returned("disposed")
+          for (const close of this.#observers) close()
+        })
+      )
+    })
   }
 }
 

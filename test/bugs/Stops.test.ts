@@ -6,7 +6,7 @@ import { Agent, Errors, type Events, Hooks, Loop, Messages, StreamFn, Tools } fr
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { ofType, Recorder } from "../utils/events.ts"
 import { assertInvariants } from "../utils/invariants.ts"
-import { makeAgent, pass, rest, subscribe, test } from "../utils/leaks.ts"
+import { pass, rest, subscribe, test } from "../utils/leaks.ts"
 import { deaf, quick, slow, tool } from "../utils/timedTools.ts"
 import { makeTrial, modes, results, type Setting, settings, type Trial } from "../utils/trial.ts"
 
@@ -27,12 +27,17 @@ describe("B07 a run that is stopped before it starts makes no request", () => {
         assert.strictEqual(yield* trial.shape, "U A")
       }))
 
-    test(`B07 the signal was aborted before: nothing is accepted, ${name}`, () =>
+    test(`B07 (A2) on a signal that was aborted before: aborted at once, the prompt stays, ${name}`, () =>
       Effect.gen(function*() {
-        const trial = yield* makeTrial({ ...setting, responses: [fine] })
-        const run = Effect.runFork(trial.agent.prompt("hi"), { signal: AbortSignal.abort() })
+        const trial = yield* makeTrial({ ...setting, responses: [ScriptedModel.text("late", { after: 10 })] })
+        const services = yield* Effect.context()
+        // Effect begins a fiber before it looks at the signal: the run may have made its request.
+        const run = Effect.runForkWith(services)(trial.prompt("hi"), { signal: AbortSignal.abort() })
         assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(run)))
-        assert.deepStrictEqual([yield* trial.shape, yield* trial.requests, trial.recorder.events], ["", 0, []])
+        assert.strictEqual(yield* trial.shape, "U A{aborted}")
+        const requests = yield* trial.requests
+        assert.isAtMost(requests, trial.recorder.events.length > 0 && setting.audience === "waiting" ? 0 : 1)
+        yield* trial.nothingFollows
       }))
 
     test(`B07 in a region that is interrupted already: nothing is accepted, ${name}`, () =>
@@ -51,9 +56,12 @@ describe("B07 a run that is stopped before it starts makes no request", () => {
     test(`B07 (A1) in a finalizer, which nothing interrupts, it runs to its end, ${name}`, () =>
       Effect.gen(function*() {
         const trial = yield* makeTrial({ ...setting, responses: [ScriptedModel.text("bye", { after: 10 })] })
-        const fiber = yield* Effect.forkChild(Effect.onInterrupt(Effect.never, () => Effect.orDie(trial.prompt("bye"))), {
-          startImmediately: true
-        })
+        const fiber = yield* Effect.forkChild(
+          Effect.onInterrupt(Effect.never, () => Effect.orDie(trial.prompt("bye"))),
+          {
+            startImmediately: true
+          }
+        )
         const interrupting = yield* Effect.forkChild(Fiber.interrupt(fiber))
         yield* pass(10)
         yield* Fiber.join(interrupting)
@@ -100,7 +108,7 @@ describe("B07 a run that is stopped before it starts makes no request", () => {
 
 describe("B16 an abort during a pause before another try", () => {
   const everyMinute = Schedule.spaced("1 minute")
-  const failing = (options: Partial<Parameters<typeof Tools.dynamic>[1]>) => {
+  const failing = (options: { readonly retry?: Schedule.Schedule<unknown> }) => {
     const tries: Array<number> = []
     return {
       tries,
@@ -180,7 +188,7 @@ describe("B16 an abort during a pause before another try", () => {
       const { tool } = failing({ retry: everyMinute })
       const controller = new AbortController()
       const { signal } = controller
-      const services = yield* Effect.context<never>()
+      const services = yield* Effect.context()
       const trials: Array<Trial> = []
       for (let index = 0; index < 1000; index++) {
         trials.push(yield* makeTrial({ audience: "nobody", tools: [tool], responses: [calling("a"), fine] }))
@@ -201,7 +209,7 @@ describe("B16 an abort during a pause before another try", () => {
   test("B16 a thousand runs that end by themselves leave no listener on their signal", () =>
     Effect.gen(function*() {
       const { signal } = new AbortController()
-      const services = yield* Effect.context<never>()
+      const services = yield* Effect.context()
       const trial = yield* makeTrial({ audience: "nobody", tools: [quick("a")], otherwise: fine })
       for (let index = 0; index < 1000; index++) {
         yield* Fiber.await(Effect.runForkWith(services)(trial.agent.prompt("hi"), { signal }))
@@ -318,10 +326,16 @@ describe("B18 reset, replacement and the end of the scope during a run", () => {
       ["in the stream", { tools: [] }, 5, "U A{aborted}", 0],
       ["in a tool", { tools: [slow("a", 100)] }, 50, "U A[a] R(a!)", 0],
       ["in a deaf tool", { tools: [deaf("a", 5000)] }, 50, "U A[a] R(a!)", 1000],
-      ["in a hook", {
-        tools: [quick("a")],
-        hooks: [Hooks.beforeToolCall(() => Effect.sleep(100))]
-      }, 50, "U A[a] R(a!)", 0]
+      [
+        "in a hook",
+        {
+          tools: [quick("a")],
+          hooks: [Hooks.beforeToolCall(() => Effect.sleep(100))]
+        },
+        50,
+        "U A[a] R(a!)",
+        0
+      ]
     ]
     for (const [name, setting, at, shape, settles] of disposals) {
       test(`B18 the scope closes ${name}: it waits until everything is recorded, ${mode}`, () =>
@@ -376,5 +390,131 @@ describe("B18 reset, replacement and the end of the scope during a run", () => {
 })
 
 describe("B19 an aborted run has its end", () => {
-  void ofType; void makeAgent; void Agent
+  /** How the run gets to the place, where it waits from 50 on. */
+  type Place = (waits: Effect.Effect<void>) => Setting & { readonly listener?: Agent.Listener }
+  const listening = (type: Events.AgentEventType): Place => (waits) => ({
+    listener: (event) => event.type === type ? waits : undefined
+  })
+  const places: ReadonlyArray<readonly [name: string, place: Place, settles: number]> = [
+    ["before the first turn", listening("agent_start"), 50],
+    ["in the stream", (waits) => ({ wrap: (scripted) => Stream.concat(Stream.fromEffectDrain(waits), scripted) }), 0],
+    ["in beforeToolCall", (waits) => ({ hooks: [Hooks.beforeToolCall(() => waits)] }), 0],
+    ["in transformContext", (waits) => ({
+      hooks: [Hooks.transformContext((messages) => Effect.as(waits, messages))]
+    }), 0],
+    ["in a tool", (waits) => ({ tools: [tool("a", () => Effect.as(waits, "done"))] }), 0],
+    ["in a listener", listening("message_update"), 50],
+    ["in a listener of the call's end", listening("tool_execution_end"), 50],
+    ["in a pause before another try", () => ({
+      tools: [tool("a", () => Effect.fail("busy"))],
+      toolRetry: Schedule.spaced("1 minute")
+    }), 0],
+    ["between turns", (waits) => ({ hooks: [Hooks.prepareNextTurn(() => waits)] }), 0],
+    ["in finishTurn", (waits) => ({ hooks: [Hooks.finishTurn(() => waits)] }), 0]
+  ]
+  const response = ScriptedModel.calls([["a", "a", {}]], { text: "Now:" })
+  const once = (): Effect.Effect<void> => {
+    let waits = 0
+    return Effect.suspend(() => ++waits > 1 ? Effect.void : Effect.sleep(100))
+  }
+
+  for (const mode of modes) {
+    for (const [name, place, settles] of places) {
+      for (const way of ["agent.abort", "an interruption", "the end of the scope"] as const) {
+        test(`B19 (I3) ${name}, by ${way}, ${mode}`, () =>
+          Effect.gen(function*() {
+            const { listener, ...setting } = place(once())
+            const scope = yield* Scope.make()
+            const trial = yield* Scope.provide(
+              makeTrial({
+                toolExecution: mode,
+                audience: "nobody",
+                tools: [quick("a")],
+                otherwise: response,
+                ...setting
+              }),
+              scope
+            )
+            const { agent } = trial
+            const recorder = new Recorder()
+            yield* subscribe(agent, recorder.record)
+            if (listener !== undefined) yield* subscribe(agent, listener)
+            const run = yield* trial.start()
+            yield* pass(50)
+            const requests = yield* trial.requests
+            const end = way === "agent.abort"
+              ? agent.abort
+              : way === "an interruption"
+              ? Fiber.interrupt(run)
+              : Scope.close(scope, Exit.void)
+            const ending = yield* Effect.forkChild(Effect.andThen(end, Clock.currentTimeMillis))
+            yield* pass(settles)
+            assert.strictEqual(yield* Fiber.join(ending), 50 + settles)
+            yield* Fiber.await(run)
+            yield* trial.shape
+            assertInvariants({
+              events: recorder.events,
+              requestsAtAbort: requests,
+              requestsAtEnd: yield* trial.requests
+            })
+            assert.deepStrictEqual(
+              ofType(recorder.events, "agent_end").map(({ outcome }) => outcome),
+              [Errors.RunOutcome.Aborted()]
+            )
+            assert.strictEqual(recorder.shown.at(-1), "agent_end Aborted")
+            yield* trial.nothingFollows
+            yield* Scope.close(scope, Exit.void)
+          }))
+      }
+
+      test(`B19 (I3) ${name}: the stream of the run's events has its end, ${mode}`, () =>
+        Effect.gen(function*() {
+          const { listener, ...setting } = place(once())
+          const trial = yield* makeTrial({
+            toolExecution: mode,
+            audience: "nobody",
+            tools: [quick("a")],
+            otherwise: response,
+            ...setting
+          })
+          const { agent } = trial
+          if (listener !== undefined) yield* subscribe(agent, listener)
+          const run = yield* Effect.forkChild(Stream.runCollect(Agent.stream(agent, "go")), { startImmediately: true })
+          yield* pass(50)
+          const aborting = yield* Effect.forkChild(agent.abort)
+          yield* pass(settles)
+          yield* Fiber.join(aborting)
+          const events = yield* Fiber.join(run)
+          assertInvariants({ events })
+          assert.deepStrictEqual(
+            ofType(events, "agent_end").map(({ outcome }) => outcome),
+            [Errors.RunOutcome.Aborted()]
+          )
+        }))
+
+      test(`B19 (I5) ${name}: whoever reads the events goes away, ${mode}`, () =>
+        Effect.gen(function*() {
+          const { listener, ...setting } = place(once())
+          const trial = yield* makeTrial({
+            toolExecution: mode,
+            audience: "nobody",
+            tools: [quick("a")],
+            otherwise: response,
+            ...setting
+          })
+          const { agent } = trial
+          if (listener !== undefined) yield* subscribe(agent, listener)
+          const recorder = new Recorder()
+          yield* subscribe(agent, recorder.record)
+          const run = yield* Effect.forkChild(Stream.runDrain(Agent.stream(agent, "go")), { startImmediately: true })
+          yield* pass(50)
+          const leaving = yield* Effect.forkChild(Fiber.interrupt(run))
+          yield* pass(settles)
+          assert.isDefined(leaving.pollUnsafe())
+          assertInvariants({ events: recorder.events })
+          assert.strictEqual(recorder.shown.at(-1), "agent_end Aborted")
+          yield* trial.nothingFollows
+        }))
+    }
+  }
 })

@@ -151,7 +151,7 @@ const transcripts = (played: Played): ReadonlyArray<string> => {
       before: wiped ? [] : before.messages,
       events,
       requests: entriesOf(between, "request")
-    }).filter((problem) => !told.some(isAnswerToStored) || !/has not ended|does not carry the results/.test(problem))
+    }).filter((problem) => !/lone surrogate/.test(problem)).filter((problem) => !told.some(isAnswerToStored) || !/has not ended|does not carry the results/.test(problem))
     const should = loud([...before.messages, ...told])
     if (!wiped && !isDeepStrictEqual(should, loud(after.messages))) {
       const [expected, got] = [should, loud(after.messages)].map((list) => Transcript.print(list, { system: true }))
@@ -159,6 +159,14 @@ const transcripts = (played: Played): ReadonlyArray<string> => {
     }
     return problems.map((problem) => `${problem} (up to ${after.index})`)
   })
+}
+
+/** Texts that are not well-formed Unicode. */
+const illFormed = (value: unknown): ReadonlyArray<string> => {
+  if (typeof value === "string") return value.isWellFormed() ? [] : [`I6: not well formed: ${JSON.stringify(value)}`]
+  return typeof value === "object" && value !== null
+    ? Object.entries(value).flatMap(([key, item]) => [...illFormed(key), ...illFormed(item)])
+    : []
 }
 
 /** I6: nothing of what was stored or given is lost. */
@@ -182,6 +190,7 @@ export const checkInputs = (played: Played): ReadonlyArray<string> => {
     ...played.world.given.flatMap((given) => wrongReceipt(played, runs, given)),
     ...transcripts(played),
     ...(runs.length === 0 ? [] : unanswered(played.end.messages)),
+    ...illFormed(played.end.messages),
     ...losses(played)
   ]
 }

@@ -27,8 +27,6 @@ const failure = new ModelError({ reason: "Network", message: "The connection bro
 
 const ending = (end: Response["end"], world: World): Effect.Effect<never, ModelError | Cause.Done> => {
   switch (end) {
-    case "done":
-      return Cause.done()
     case "open":
       return Effect.andThen(world.sleep("forever"), Cause.done())
     case "fail":
@@ -37,6 +35,8 @@ const ending = (end: Response["end"], world: World): Effect.Effect<never, ModelE
       return Effect.die(new Error("The provider has a bug"))
     case "interrupt":
       return Effect.interrupt
+    default:
+      return Cause.done()
   }
 }
 

@@ -116,7 +116,7 @@ export const play = async (scenario: Scenario): Promise<Played> => {
   const world = new World(scenario, time)
   note = (level, text) => world.log({ kind: "log", level, text })
   try {
-    await Effect.runPromiseWith(world.root)(setUp(world))
+    await time.run(setUp(world))
     await playTimeline(world)
     const timelineEnd = time.now()
     const finished = await finish(world)
@@ -127,6 +127,6 @@ export const play = async (scenario: Scenario): Promise<Played> => {
     )
     return { world, timelineEnd, ...finished, changed }
   } finally {
-    await time.close()
+    await time.close().catch(() => {})
   }
 }

@@ -5,10 +5,10 @@
 import { Clock, Context, Effect, Exit, Layer, Logger, Metric, Scheduler, Scope } from "effect"
 import { TestClock } from "effect/testing"
 
-/** Rounds without end mean that a fiber spins instead of suspending. */
-const maxRounds = 20_000
+/** Tasks without end mean that fibers spin instead of suspending. */
+const maxTasks = 300_000
 
-/** A fiber never suspends, or the clock never comes to rest. */
+/** Fibers never suspend. */
 export class Spinning extends Error {}
 
 const macrotask = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -18,7 +18,12 @@ class CountingScheduler implements Scheduler.Scheduler {
   readonly #inner = new Scheduler.MixedScheduler()
   readonly executionMode = this.#inner.executionMode
   waiting = 0
-  ran = 0
+  #ran = 0
+  readonly spinning = Promise.withResolvers<never>()
+
+  constructor() {
+    this.spinning.promise.catch(() => {})
+  }
 
   readonly shouldYield: Scheduler.Scheduler["shouldYield"] = (fiber) => this.#inner.shouldYield(fiber)
 
@@ -29,8 +34,9 @@ class CountingScheduler implements Scheduler.Scheduler {
         this.waiting++
         dispatcher.scheduleTask(() => {
           this.waiting--
-          if (++this.ran > 5_000_000) throw new Spinning("too many tasks")
-          task()
+          // What spins is not run any more, so that it ends.
+          if (++this.#ran > maxTasks) this.spinning.reject(new Spinning("the fibers do not suspend"))
+          else task()
         }, priority)
       },
       flush: () => dispatcher.flush()
@@ -50,6 +56,8 @@ export interface Time {
   readonly advanceTo: (time: number) => Promise<void>
   /** Resolves once every fiber is suspended. */
   readonly settle: () => Promise<void>
+  /** Runs an effect that waits for no time. */
+  readonly run: <A>(effect: Effect.Effect<A>) => Promise<A>
   readonly close: () => Promise<void>
 }
 
@@ -89,19 +97,21 @@ export const makeTime = async (
   }
   const counted = Context.add(Context.add(built, Clock.Clock, clock), Metric.FiberRuntimeMetrics, metrics)
   const settle = async () => {
-    for (let quiet = 0, round = 0; quiet < 2; round++) {
-      if (round > maxRounds) throw new Spinning(`the fibers do not suspend at ${testClock.currentTimeMillisUnsafe()} ms`)
+    for (let quiet = 0; quiet < 2;) {
       await macrotask()
       quiet = scheduler.waiting === 0 ? quiet + 1 : 0
     }
   }
+  const context = yieldAfter === undefined ? counted : Context.add(counted, Scheduler.MaxOpsBeforeYield, yieldAfter)
   return {
-    context: yieldAfter === undefined ? counted : Context.add(counted, Scheduler.MaxOpsBeforeYield, yieldAfter),
+    context,
     now: () => testClock.currentTimeMillisUnsafe(),
     sleeping: () => sleeping,
     fibers: () => fibers,
-    advanceTo: (time) => Effect.runPromiseWith(built)(testClock.setTime(time)).then(settle),
-    settle,
-    close: () => Effect.runPromiseWith(built)(Scope.close(scope, Exit.void))
+    advanceTo: (time) =>
+      Promise.race([Effect.runPromiseWith(built)(testClock.setTime(time)).then(settle), scheduler.spinning.promise]),
+    settle: () => Promise.race([settle(), scheduler.spinning.promise]),
+    run: (effect) => Promise.race([Effect.runPromiseWith(context)(effect), scheduler.spinning.promise]),
+    close: () => Promise.race([Effect.runPromiseWith(built)(Scope.close(scope, Exit.void)), scheduler.spinning.promise])
   }
 }

@@ -94,6 +94,14 @@ export const answerTo = (messages: ReadonlyArray<Messages.AgentMessage>, id: str
   return found[0]!
 }
 
+/** What users said, in the order of the transcript. */
+export const said = (messages: ReadonlyArray<Messages.AgentMessage>): ReadonlyArray<string> =>
+  messages.flatMap((message) => message.role === "user" ? [Messages.text(message)] : [])
+
+/** The texts of the messages that wait: `[steering, followUps]`. */
+export const waiting = (agent: Agent.AgentService): Effect.Effect<[Array<string>, Array<string>]> =>
+  Effect.map(agent.queued, ({ followUps, steering }) => [steering.map(Messages.text), followUps.map(Messages.text)])
+
 /** Starts and ends are balanced, `agent_start` is first, `agent_end` once and last (I3). */
 export const assertBalanced = (events: ReadonlyArray<Events.AgentEvent>): void => {
   const shown = events.map(line).join("\n")

@@ -6,6 +6,10 @@ import { Tools } from "../../src/index.ts"
 
 type Extra = Partial<Pick<Parameters<typeof Tools.dynamic>[1], "executionMode" | "prepareArguments">>
 
+/** A value that is not what it seems: what code without types may hand over. */
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion, typescript/no-unnecessary-type-parameters -- that is the point
+export const untyped = <A>(value: unknown): A => value as A
+
 /** A tool without parameters. */
 export const tool = <E = never, R = never>(
   name: string,
@@ -21,7 +25,7 @@ export const tool = <E = never, R = never>(
 
 /** A tool whose result is a value of any shape, allowed or not. */
 export const returning = (value: unknown, name = "odd"): Tools.Tool =>
-  tool(name, () => Effect.succeed(value as Tools.ToolOutput))
+  tool(name, () => Effect.succeed(untyped<Tools.ToolOutput>(value)))
 
 /** `echo({ x })` gives `x`. */
 export const echo = Tools.make("echo", {
