@@ -25,7 +25,7 @@ import type {
   Usage
 } from "./Messages.ts"
 import type { Model } from "./StreamFn.ts"
-import type { Any as AnyTool, Content, Tool, ToolResult } from "./Tools.ts"
+import type { Any as AnyTool, Content, Services, ToolResult } from "./Tools.ts"
 
 /**
  * The working context of a run: what the model sees and the tools that can be executed.
@@ -49,9 +49,9 @@ export interface RunContext {
  * @category models
  * @since 0.1.0
  */
-export interface ContextUpdate<R = never> {
+export interface ContextUpdate<T extends AnyTool = never> {
   readonly messages?: ReadonlyArray<AgentMessage> | undefined
-  readonly tools?: ReadonlyArray<Tool<R>> | undefined
+  readonly tools?: ReadonlyArray<T> | undefined
 }
 
 /**
@@ -147,8 +147,8 @@ export interface PreparedRequest {
  * @category models
  * @since 0.1.0
  */
-export interface RequestUpdate<R = never> {
-  readonly context?: ContextUpdate<R> | undefined
+export interface RequestUpdate<T extends AnyTool = never> {
+  readonly context?: ContextUpdate<T> | undefined
   readonly model?: Model | undefined
   readonly thinkingLevel?: ThinkingLevel | undefined
 }
@@ -159,7 +159,7 @@ export interface RequestUpdate<R = never> {
  * @category models
  * @since 0.1.0
  */
-export interface TurnUpdate<R = never> extends RequestUpdate<R> {
+export interface TurnUpdate<T extends AnyTool = never> extends RequestUpdate<T> {
   readonly messages?: ReadonlyArray<AgentMessage> | undefined
 }
 
@@ -191,8 +191,8 @@ export interface HookSet {
   readonly beforeToolCall: ReadonlyArray<Bound<ToolCallRequest, ToolCallDecision | void>>
   readonly afterToolCall: ReadonlyArray<Bound<ToolCallOutcome, ToolResultPatch | void>>
   readonly finishTurn: ReadonlyArray<Bound<FinishedTurn, TurnDecision | void>>
-  readonly prepareNextTurn: ReadonlyArray<BoundUpdate<FinishedTurn, TurnUpdate<any>>>
-  readonly prepareRequest: ReadonlyArray<BoundUpdate<PreparedRequest, RequestUpdate<any>>>
+  readonly prepareNextTurn: ReadonlyArray<BoundUpdate<FinishedTurn, TurnUpdate<AnyTool>>>
+  readonly prepareRequest: ReadonlyArray<BoundUpdate<PreparedRequest, RequestUpdate<AnyTool>>>
   readonly apiKey: ReadonlyArray<Bound<Model, Redacted.Redacted | string | undefined | void>>
 }
 
@@ -338,9 +338,9 @@ export const finishTurn = <E = never, R = never>(
  * @category constructors
  * @since 0.1.0
  */
-export const prepareNextTurn = <E = never, R = never, R2 = never>(
-  run: (turn: FinishedTurn) => Answer<TurnUpdate<R2> | void, E, R>
-): Hook<R | R2> => ({
+export const prepareNextTurn = <E = never, R = never, T extends AnyTool = never>(
+  run: (turn: FinishedTurn) => Answer<TurnUpdate<T> | void, E, R>
+): Hook<R | Services<T>> => ({
   addTo: (hooks, services) => ({
     ...hooks,
     prepareNextTurn: [...hooks.prepareNextTurn, { run: bind(run, services), services }]
@@ -353,9 +353,9 @@ export const prepareNextTurn = <E = never, R = never, R2 = never>(
  * @category constructors
  * @since 0.1.0
  */
-export const prepareRequest = <E = never, R = never, R2 = never>(
-  run: (request: PreparedRequest) => Answer<RequestUpdate<R2> | void, E, R>
-): Hook<R | R2> => ({
+export const prepareRequest = <E = never, R = never, T extends AnyTool = never>(
+  run: (request: PreparedRequest) => Answer<RequestUpdate<T> | void, E, R>
+): Hook<R | Services<T>> => ({
   addTo: (hooks, services) => ({
     ...hooks,
     prepareRequest: [...hooks.prepareRequest, { run: bind(run, services), services }]

@@ -210,7 +210,7 @@ const refuseInvalid = Effect.fnUntraced(function*(held: Held) {
 const update = (
   run: Run,
   hook: "prepareNextTurn" | "prepareRequest",
-  { context, model, thinkingLevel }: RequestUpdate<any>,
+  { context, model, thinkingLevel }: RequestUpdate<Any>,
   services: Context.Context<never>
 ): Effect.Effect<void, HookError> => {
   const tools = context?.tools === undefined ? undefined : makeToolSet(context.tools, services)
