@@ -288,10 +288,10 @@ export const stream = (
   input: string | AgentMessage | ReadonlyArray<AgentMessage>,
   options?: Omit<PromptOptions, "whileRunning">
 ): Stream.Stream<AgentEvent, AgentBusy | InvalidPrompt> =>
-  eventStream((emit) =>
+  eventStream((emit, taken) =>
     Effect.acquireUseRelease(
       agent.subscribe(emit),
-      () => agent.prompt(input, options),
+      () => Effect.tap(agent.prompt(input, options), ({ outcome }) => taken(outcome)),
       (unsubscribe) => unsubscribe
     )
   )

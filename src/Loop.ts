@@ -452,12 +452,13 @@ export const stream = <const T extends ReadonlyArray<Any>, E = never, R = never>
   context: LoopContext<T>,
   options: LoopOptions<E, R> = {}
 ): Stream.Stream<AgentEvent, CannotContinue, StreamFn | R | Services<T[number]>> =>
-  eventStream((emit) =>
-    run(prompts, context, {
+  eventStream((emit, taken) => {
+    const running = run(prompts, context, {
       ...options,
       emit: (event) => {
         const answer = options.emit?.(event)
         return answer === undefined ? emit(event) : Effect.andThen(answer, () => emit(event) ?? Effect.void)
       }
     })
-  )
+    return Effect.tap(running, ({ outcome }) => taken(outcome))
+  })

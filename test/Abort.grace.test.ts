@@ -226,6 +226,8 @@ describe("Abort and its grace", () => {
                 yield* TestClock.adjust("1 minute")
                 assert.strictEqual((yield* Fiber.join(next)).outcome._tag, "Completed")
                 assert.strictEqual(recorder.shown[length], "agent_start")
+                // One event at a time (H3).
+                assert.strictEqual(told, n + 1)
                 // The busy listener has missed nothing of either run when it has come back.
                 yield* TestClock.adjust("2 days")
                 assert.strictEqual(told, events + recorder.events.length - length)

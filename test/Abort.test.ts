@@ -401,6 +401,25 @@ describe("Abort", () => {
         }))
     })
 
+    it.effect("A2: what such a hook decides then does not count", () => {
+      const held: { agent?: Agent.AgentService } = {}
+      return scene({
+        responses: [calls([["a", "quick", {}], ["b", "quick", {}]]), text("never")],
+        tools: [quick("quick")],
+        hooks: [
+          Hooks.beforeToolCall(() =>
+            Effect.as(Effect.uninterruptible(held.agent!.abort), Hooks.block("a reason", { terminate: true }))
+          )
+        ]
+      }, (world) =>
+        Effect.gen(function*() {
+          held.agent = world.agent
+          const { messages } = yield* finish(world.agent.prompt("go"))
+          assert.deepStrictEqual(answers(messages), ["Operation aborted", "Operation aborted"])
+          assert.strictEqual(yield* shape(world), "U A[a,b] R(a!) R(b!)")
+        }))
+    })
+
     it.effect("A2: parallel: finished calls keep their results, the others end in call order", () => {
       const log: Array<string> = []
       const polite = tool(

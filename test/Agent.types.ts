@@ -193,7 +193,7 @@ const subscribed = agent.subscribe((event) => {
   equal<typeof event, Events.AgentEvent>(true)
   return Effect.andThen(Files.use((files) => files.read("x")), Web)
 })
-equal<typeof subscribed, Effect.Effect<Effect.Effect<void>, never, Files | Web>>(true)
+equal<typeof subscribed, Effect.Effect<Agent.Unsubscribe, never, Files | Web>>(true)
 const silent = agent.subscribe(() => {})
 equal<ServicesOf<typeof silent>, never>(true)
 const printing = agent.subscribe(Agent.onText((delta) => Web.use((web) => web.get(delta))))

@@ -147,6 +147,33 @@ describe("The state of an agent", () => {
     }).pipe(withModel(fine, fine)))
 })
 
+describe("Lists that are changed from outside", () => {
+  it.effect("H4 (shared-mutation): the list of tools that was given, and those that are given out", () =>
+    Effect.gen(function*() {
+      const given: Array<Tools.Tool> = [echo]
+      const agent = yield* Agent.make({ tools: given })
+      given.push(slow)
+      untyped<Array<Tools.Tool>>((yield* agent.state).tools).push(slow)
+      assert.deepStrictEqual(names((yield* agent.state).tools), ["echo"])
+      yield* agent.prompt("go")
+      assert.deepStrictEqual(names((yield* ScriptedModel.requests)[0]!.tools), ["echo"])
+    }).pipe(withModel(fine)))
+
+  it.effect("H4 (shared-mutation): the list of messages that was given, and those that are given out", () =>
+    Effect.gen(function*() {
+      const given = [Messages.user("u")]
+      const agent = yield* Agent.make({ messages: given })
+      given.push(Messages.user("v"))
+      for (const list of [yield* agent.messages, (yield* agent.state).messages, (yield* agent.queued).steering]) {
+        untyped<Array<Messages.AgentMessage>>(list).push(Messages.user("w"))
+      }
+      const run = yield* agent.continue
+      untyped<Array<Messages.AgentMessage>>(run.messages).push(Messages.user("x"))
+      assert.strictEqual(Transcript.print(yield* agent.messages), "U A")
+      assert.strictEqual(Transcript.print((yield* ScriptedModel.requests)[0]!.messages), "U")
+    }).pipe(withModel(fine)))
+})
+
 describe("Changes during a run", () => {
   it.effect("H4 (change-during-run): model, thinking level and tools count from the next request, the session id from the next run", () =>
     Effect.gen(function*() {
@@ -383,6 +410,18 @@ describe("System messages", () => {
       assert.deepStrictEqual(changes(changed.messages), ["-t +t"])
       yield* assertDeclared
     }).pipe(withModel(fine, fine, fine)))
+
+  it.effect("S3: tools may have the names of what every object has", () =>
+    Effect.gen(function*() {
+      const odd = ["__proto__", "constructor", "toString", "hasOwnProperty"]
+      const agent = yield* Agent.make({ tools: odd.map((name) => tool(name, () => Effect.succeed(`I am ${name}`))) })
+      const run = yield* agent.prompt("go")
+      assert.deepStrictEqual(answerTexts(run.messages).map(([, text]) => text), odd.map((name) => `I am ${name}`))
+      yield* agent.setTools([tool("__proto__", () => Effect.succeed(""))])
+      yield* agent.prompt("again")
+      assert.deepStrictEqual(changes(yield* agent.messages).slice(1), ["-constructor -toString -hasOwnProperty"])
+      yield* assertDeclared
+    }).pipe(withModel(calls("__proto__", "constructor", "toString", "hasOwnProperty"), fine, fine)))
 
   it.effect("S3: setting the tools there are declares nothing", () =>
     Effect.gen(function*() {

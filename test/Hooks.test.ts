@@ -17,7 +17,7 @@ const once = <E, R>(hooks: Layer.Layer<never, E, R>) =>
   }).pipe(Effect.provide(hooks), withModel(calling, fine))
 
 describe("Hooks of one kind", () => {
-  it.effect("transformContext chains, for every request, and leaves the transcript as it is", () =>
+  it.effect("M1: transformContext chains, for every request, and leaves the transcript as it is", () =>
     Effect.gen(function*() {
       const seen: Array<string> = []
       const adding = (text: string) =>
@@ -41,7 +41,7 @@ describe("Hooks of one kind", () => {
       )
     }).pipe(withModel(calling, fine)))
 
-  it.effect("beforeToolCall: each is asked, with the arguments the one before made, until one blocks", () =>
+  it.effect("T1: beforeToolCall: each is asked, with the arguments the one before made, until one blocks", () =>
     Effect.gen(function*() {
       const seen: Array<string> = []
       const asking = (name: string, decision: Hooks.ToolCallDecision | void) =>
@@ -65,7 +65,7 @@ describe("Hooks of one kind", () => {
       assert.strictEqual(Messages.text(answers(run.messages)[0]!), "four says no")
     }))
 
-  it.effect("beforeToolCall: the last changed arguments reach the tool", () =>
+  it.effect("T1: beforeToolCall: the last changed arguments reach the tool", () =>
     Effect.gen(function*() {
       const { ran, tool } = counting("echo")
       const agent = yield* Agent.make({ tools: [tool] }).pipe(Effect.provide(Hooks.layer(
@@ -77,7 +77,7 @@ describe("Hooks of one kind", () => {
       assert.deepStrictEqual(ran, [{ x: "3" }])
     }).pipe(withModel(calling, fine)))
 
-  it.effect("beforeToolCall: a failing hook is the last one asked", () =>
+  it.effect("T1: beforeToolCall: a failing hook is the last one asked", () =>
     Effect.gen(function*() {
       const seen: Array<string> = []
       const run = yield* once(Hooks.layer(
@@ -90,7 +90,7 @@ describe("Hooks of one kind", () => {
       assert.include(Messages.text(answers(run.messages)[0]!), "one broke")
     }))
 
-  it.effect("afterToolCall: each sees what the one before made of the result", () =>
+  it.effect("T5: afterToolCall: each sees what the one before made of the result", () =>
     Effect.gen(function*() {
       const seen: Array<string> = []
       const patching = (name: string, patch: Hooks.ToolResultPatch | void) =>
@@ -124,7 +124,7 @@ describe("Hooks of one kind", () => {
       [[undefined, undefined], false]
     ] as const
   ) {
-    it.effect(`finishTurn: every hook is asked and end beats continue: ${decisions.join(", ")}`, () =>
+    it.effect(`L5: finishTurn: every hook is asked and end beats continue: ${decisions.join(", ")}`, () =>
       Effect.gen(function*() {
         const seen: Array<number> = []
         const hooks = decisions.map((decision, index) =>
@@ -144,7 +144,7 @@ describe("Hooks of one kind", () => {
       }).pipe(withModel(fine, fine)))
   }
 
-  it.effect("prepareNextTurn: each sees what the one before made, and all their messages are appended in order", () =>
+  it.effect("L6: prepareNextTurn: each sees what the one before made, and all their messages are appended in order", () =>
     Effect.gen(function*() {
       const seen: Array<string> = []
       const adding = (text: string) =>
@@ -178,7 +178,7 @@ describe("Hooks of one kind", () => {
       assert.strictEqual(asked, 0)
     }).pipe(withModel(fine, fine)))
 
-  it.effect("prepareRequest: each sees what the one before made, on the first request too", () =>
+  it.effect("L6: prepareRequest: each sees what the one before made, on the first request too", () =>
     Effect.gen(function*() {
       const seen: Array<string> = []
       const naming = (name: string) =>
@@ -223,7 +223,7 @@ describe("Hooks of one kind", () => {
       assert.strictEqual((yield* agent.state).model.id, "m")
     }).pipe(withModel(calling, fine, fine)))
 
-  it.effect("apiKey: the first that answers wins, freshly for every request", () =>
+  it.effect("M1: apiKey: the first that answers wins, freshly for every request", () =>
     Effect.gen(function*() {
       const seen: Array<string> = []
       let requests = 0
@@ -249,7 +249,7 @@ describe("Hooks of one kind", () => {
       assert.deepStrictEqual(keys, ["key", "redacted key"])
     }).pipe(withModel(calling, fine)))
 
-  it.effect("apiKey: without an answer there is none", () =>
+  it.effect("M1: apiKey: without an answer there is none", () =>
     Effect.gen(function*() {
       const agent = yield* Agent.make({}).pipe(Effect.provide(Hooks.layer(Hooks.apiKey(() => undefined))))
       yield* agent.prompt("go")
@@ -280,7 +280,7 @@ describe("Hooks of one kind", () => {
 describe("Hooks as values or effects", () => {
   const answering = <A>(answer: A) => [answer, Effect.succeed(answer), Effect.as(Effect.sleep("1 second"), answer)]
 
-  it.effect("every kind of hook may return a value, an effect, or an effect that takes time", () =>
+  it.effect("M1 T1 T5 L5 L6: every kind of hook may return a value, an effect, or an effect that takes time", () =>
     Effect.gen(function*() {
       const shown = [Messages.user("shown")]
       for (let index = 0; index < 3; index++) {
@@ -325,7 +325,7 @@ describe("Hooks.layer", () => {
     yield* agent.prompt("go")
   })
 
-  it.effect("adds to the hooks of the context it is built in: the application's first, then the session's", () =>
+  it.effect("API: adds to the hooks of the context it is built in: the application's first, then the session's", () =>
     Effect.gen(function*() {
       const notes: Array<string> = []
       yield* prompting.pipe(
@@ -335,7 +335,7 @@ describe("Hooks.layer", () => {
       assert.deepStrictEqual(notes, ["app", "session one", "session two"])
     }).pipe(withModel(fine)))
 
-  it.effect("adds with Layer.provideMerge", () =>
+  it.effect("API: adds with Layer.provideMerge", () =>
     Effect.gen(function*() {
       const notes: Array<string> = []
       const layer = Hooks.layer(noting(notes, "session")).pipe(Layer.provideMerge(Hooks.layer(noting(notes, "app"))))
@@ -343,7 +343,7 @@ describe("Hooks.layer", () => {
       assert.deepStrictEqual(notes, ["app", "session"])
     }).pipe(withModel(fine)))
 
-  it.effect("of two that are merged only the last counts, as with any service", () =>
+  it.effect("API: of two that are merged only the last counts, as with any service", () =>
     Effect.gen(function*() {
       const notes: Array<string> = []
       const layer = Layer.mergeAll(Hooks.layer(noting(notes, "one")), Hooks.layer(noting(notes, "two")))
@@ -351,7 +351,7 @@ describe("Hooks.layer", () => {
       assert.deepStrictEqual(notes, ["two"])
     }).pipe(withModel(fine)))
 
-  it.effect("is a fresh layer: one value provided in two places adds its hooks twice", () =>
+  it.effect("API: is a fresh layer: one value provided in two places adds its hooks twice", () =>
     Effect.gen(function*() {
       const notes: Array<string> = []
       const layer = Hooks.layer(noting(notes, "x"))
@@ -359,7 +359,7 @@ describe("Hooks.layer", () => {
       assert.deepStrictEqual(notes, ["x", "x"])
     }).pipe(withModel(fine)))
 
-  it.effect("is a fresh layer: one value serves two applications with different hooks of their own", () =>
+  it.effect("API: is a fresh layer: one value serves two applications with different hooks of their own", () =>
     Effect.gen(function*() {
       const notes: Array<string> = []
       const session = Hooks.layer(noting(notes, "session"))
@@ -369,7 +369,7 @@ describe("Hooks.layer", () => {
       assert.deepStrictEqual(notes, ["a", "session", "b", "session"])
     }).pipe(withModel(fine, fine)))
 
-  it.effect("keeps hooks of other kinds", () =>
+  it.effect("API: keeps hooks of other kinds", () =>
     Effect.gen(function*() {
       const run = yield* once(
         Hooks.layer(Hooks.afterToolCall(() => ({ details: "session" }))).pipe(
@@ -379,7 +379,7 @@ describe("Hooks.layer", () => {
       assert.deepInclude(answers(run.messages)[0], { details: "session", content: [{ type: "text", text: "app" }] })
     }))
 
-  it.effect("an agent has the hooks of the place it is made in, not of the place it is prompted in", () =>
+  it.effect("API: an agent has the hooks of the place it is made in, not of the place it is prompted in", () =>
     Effect.gen(function*() {
       const notes: Array<string> = []
       const agent = yield* Agent.make({}).pipe(Effect.provide(Hooks.layer(noting(notes, "made"))))
@@ -387,12 +387,12 @@ describe("Hooks.layer", () => {
       assert.deepStrictEqual(notes, ["made"])
     }).pipe(withModel(fine)))
 
-  it.effect("without hooks there are none", () =>
+  it.effect("API: without hooks there are none", () =>
     Effect.gen(function*() {
       yield* Effect.provide(prompting, Hooks.layer())
     }).pipe(withModel(fine)))
 
-  it.effect("a hook's services are those of the place where the layer is built", () =>
+  it.effect("API: a hook's services are those of the place where the layer is built", () =>
     Effect.gen(function*() {
       const notes: Array<string> = []
       const hook = (kind: string) => Name.useSync(({ name }) => notes.push(`${kind} ${name}`))
@@ -424,7 +424,7 @@ describe("Hooks.layer", () => {
       )
     }))
 
-  it.effect("two layers keep the services each was built with", () =>
+  it.effect("API: two layers keep the services each was built with", () =>
     Effect.gen(function*() {
       const notes: Array<string> = []
       const hooks = Hooks.layer(Hooks.finishTurn(() =>
@@ -440,7 +440,7 @@ describe("Hooks.layer", () => {
     }).pipe(withModel(fine)))
 
   for (const kind of ["prepareRequest", "prepareNextTurn"] as const) {
-    it.effect(`${kind}: tools it brings along have the services of the place where the layer is built`, () =>
+    it.effect(`L6 API: ${kind}: tools it brings along have the services of the place where the layer is built`, () =>
       Effect.gen(function*() {
         const greet = tool("greet", () => Name.useSync(({ name }) => `I am ${name}`))
         const bring = () => ({ context: { tools: [greet, echo] } })
@@ -505,7 +505,7 @@ describe("ConvertToLlm", () => {
       )
     }).pipe(withModel(fine)))
 
-  it.effect("Schema of the parameters is what a hook-brought tool declares", () =>
+  it.effect("L6 S3: a tool a hook brings along is declared to the request it is brought for", () =>
     Effect.gen(function*() {
       const added = Tools.make("added", {
         description: "New.",

@@ -373,6 +373,17 @@ describe("Nothing is lost or delivered twice", () => {
       ))
   }
 
+  it.effect("Q3: one message that is queued twice is delivered twice", () =>
+    Effect.gen(function*() {
+      const agent = yield* Agent.make({ steeringMode: "all" })
+      const message = Messages.user("twice")
+      yield* agent.steer(message)
+      yield* agent.steer(message)
+      yield* Queue.offerAll(agent.followUps, [message, message])
+      const { messages } = yield* agent.prompt("go")
+      assert.deepStrictEqual(said(messages), ["go", "twice", "twice", "twice", "twice"])
+    }).pipe(withEndlessModel(fine)))
+
   for (const at of ["message_start", "message_end"] as const) {
     it.effect(`Q3 I4: an abort at the ${at} of a queued message leaves it in the transcript and the others in the queue`, () =>
       Effect.gen(function*() {

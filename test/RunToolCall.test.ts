@@ -199,6 +199,23 @@ describe("runToolCall", () => {
       assert.strictEqual(resultText(outcome.result), "done")
     }))
 
+  it.effect("T7 T3: progress of a nested call goes where the calling tool wants it, its own progress for instance", () =>
+    Effect.gen(function*() {
+      const working = tool("working", ({ update }) => Effect.as(update("half"), "done"))
+      const passing = tool(
+        "passing",
+        ({ runToolCall, update }) =>
+          Effect.map(
+            runToolCall({ id: "n1", name: "working" }, { onUpdate: update }),
+            ({ result }) => resultText(result)
+          )
+      )
+      const agent = yield* Agent.make({ tools: [working, passing] })
+      const events = yield* record(agent)
+      yield* settled(agent.prompt("go"))
+      assert.deepStrictEqual(toolLines(events), ["start a", "update a half", "end a"])
+    }).pipe(withModel(ScriptedModel.calls([["a", "passing", {}]]), fine)))
+
   it.effect("T7: nested calls nest, and each tool sees its own call and the message it all began with", () =>
     Effect.gen(function*() {
       const seen: Array<string> = []

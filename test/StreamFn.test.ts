@@ -176,6 +176,10 @@ describe("StreamFn", () => {
         [user, Messages.assistant([words, one, two], { stopReason: "aborted" }), user],
         "U A{aborted} U"
       ],
+      "the calls of a message that ended in error, with results": [
+        [user, Messages.assistant([words, one], { stopReason: "error" }), done(one), user],
+        "U A{error} U"
+      ],
       "an aborted message with nothing but calls": [
         [user, Messages.assistant([one], { stopReason: "aborted" }), user],
         "U U"

@@ -132,6 +132,15 @@ describe("A parallel batch", () => {
     )
   }
 
+  it.effect("T2 H3: ends keep the order of completion when a listener is slow", () =>
+    Effect.gen(function*() {
+      const agent = yield* Agent.make({ tools: [slow] })
+      const events = yield* record(agent)
+      yield* agent.subscribe((event) => event.type === "tool_execution_end" ? Effect.sleep(1000) : undefined)
+      yield* settled(agent.prompt("go"))
+      assert.deepStrictEqual(toolLines(events).slice(4), ["end d", "end b", "end c", "end a"])
+    }).pipe(withModel(sleeps({ a: 40, b: 10, c: 20, d: 5 }), fine)))
+
   it.effect("T2: a call ends when afterToolCall has ended", () =>
     Effect.gen(function*() {
       const { note, notes } = notebook()

@@ -152,6 +152,15 @@ describe("Tools that fail", () => {
     }))
 })
 
+const unreadable: unknown = new Proxy({}, {
+  get: () => {
+    throw new Error("unreadable")
+  },
+  ownKeys: () => {
+    throw new Error("unreadable")
+  }
+})
+
 describe("What tools may return", () => {
   const block = { type: "text", text: "hi" } as const
   const image = { type: "image", data: "iVBORw0KGgo=", mimeType: "image/png" } as const
@@ -227,6 +236,8 @@ describe("What tools may return", () => {
     ["a list with an image without data", [{ type: "image", mimeType: "image/png" }]],
     ["content that is a number", { content: 5 }],
     ["content with null in it", { content: [null] }],
+    ["an object that throws when it is read", unreadable],
+    ["content that throws when it is read", { content: [unreadable] }],
     ["a usage that is none", { content: [], usage: { input: "many" } }]
   ]
   for (const [name, value] of wrong) {
@@ -318,6 +329,16 @@ describe("What does not encode as JSON", () => {
         assert.isTrue(message.isError || "details" in message, "the details are kept or it is an error")
       }))
   }
+
+  it.effect("T9 B65: details that are nested too deeply to encode cost at most that call", () =>
+    Effect.gen(function*() {
+      let details: unknown = []
+      for (let depth = 0; depth < 200_000; depth++) details = [details]
+      const { message, text } = yield* callTool(returning(Tools.result({ text: "done", details }), "odd_one"))
+      assert.isTrue(message.isError)
+      assert.include(text, "odd_one")
+      yield* assertJson([message])
+    }))
 
   it.effect("T9 I6: details the tool changes afterwards do not change in the transcript", () =>
     Effect.gen(function*() {

@@ -177,6 +177,23 @@ describe("Tools, gate 2: the arguments", () => {
         x: "original"
       })
     }))
+
+  it.effect("T1 (shared-mutation): what a tool does to its arguments does not show in the transcript or in events", () =>
+    Effect.gen(function*() {
+      const changing = Tools.dynamic("changing", {
+        description: "d",
+        parameters: { type: "object" },
+        execute: (args) =>
+          Effect.sync(() => {
+            untyped<{ list: Array<number> }>(args).list.push(2)
+            return JSON.stringify(args)
+          })
+      })
+      const { events, text } = yield* callTool(changing, { list: [1] })
+      assert.strictEqual(text, "{\"list\":[1,2]}")
+      assert.deepStrictEqual(ofType(events, "tool_execution_start")[0]?.args, { list: [1] })
+      assert.deepStrictEqual(Messages.toolCalls(ofType(events, "turn_end")[0]!.message)[0]?.arguments, { list: [1] })
+    }))
 })
 
 describe("Tools, gate 3: beforeToolCall", () => {

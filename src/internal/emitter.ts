@@ -78,7 +78,8 @@ export class Emitter {
   #receivers: ReadonlyArray<Subscriber> = []
   #next = 0
   #waiting: MutableList.MutableList<Waiting> | undefined
-  #resuming = false
+  /** Whose turn it is, until it takes it. */
+  #called: Waiting | undefined
   #fork: ((effect: Effect.Effect<void>) => void) | undefined
 
   /**
@@ -114,7 +115,8 @@ export class Emitter {
   detach(fork: (effect: Effect.Effect<void>) => void): void {
     if (this.#fork !== undefined) return
     this.#fork = fork
-    if (this.#busy) {
+    if (this.#called !== undefined) this.#emitDetached(this.#called.event, this.#called.receivers)
+    else if (this.#busy) {
       const stuck = this.#receivers[this.#next - 1]
       if (stuck !== undefined) stuck.backlog = []
       this.#deliverDetached(this.#event!, this.#receivers.slice(this.#next))
@@ -171,17 +173,19 @@ export class Emitter {
     }))
   }
 
-  /** Lets those who wait have their turn, without nesting one delivery in another. */
+  /** Gives the next of those who wait its turn, in a later step: whoever delivered before goes on first. */
   #wake(): void {
-    if (this.#resuming) return
-    this.#resuming = true
-    while (!this.#busy && this.#fork === undefined) {
-      const entry = MutableList.take(this.#waiting!)
-      if (entry === MutableList.Empty) break
-      this.#busy = true
-      entry.resume(Effect.suspend(() => this.#start(entry.event, entry.receivers) ?? Effect.void))
-    }
-    this.#resuming = false
+    const entry = MutableList.take(this.#waiting!)
+    if (entry === MutableList.Empty) return
+    this.#busy = true
+    this.#called = entry
+    entry.resume(Effect.andThen(Effect.yieldNow, Effect.suspend(() => this.#answer(entry) ?? Effect.void)))
+  }
+
+  #answer(entry: Waiting): Pending {
+    if (this.#fork !== undefined) return undefined
+    this.#called = undefined
+    return this.#start(entry.event, entry.receivers)
   }
 
   #emitDetached(event: AgentEvent, receivers: ReadonlyArray<Subscriber>): undefined {

@@ -508,9 +508,10 @@ class Host implements AgentService {
 
   get observe(): AgentService["observe"] {
     return ({ capacity, strategy = "sliding" }: ObserveOptions): Stream.Stream<ObservedEvent> => {
-      return observe({ capacity: Math.max(1, Math.floor(capacity)), strategy }, (add, close) => {
+      return observe({ capacity: capacity >= 1 ? Math.floor(capacity) : 1, strategy }, (add, close) => {
         const remove = this.#attach(subscriber<never, never>(add, (effect) => effect, false))
-        this.#observers.add(close)
+        if (this.#closed) close()
+        else this.#observers.add(close)
         return () => {
           remove()
           this.#observers.delete(close)

@@ -97,9 +97,9 @@ export const stop = (run: Run, outcome: RunOutcome): Effect.Effect<void> =>
     return Effect.andThen(Effect.forkDetach(watching, { uninterruptible: true }), settled)
   })
 
-/** Ends the run because a required listener failed; while it is ending already, the failure is only logged (H3). */
+/** Ends the run because a required listener failed; when it is ending already, the failure is only logged (H3). */
 export const stopForListener = (run: Run) => (error: ListenerError): Effect.Effect<void> =>
-  run.outcome === undefined
+  run.outcome === undefined && run.stop === undefined
     ? stop(run, RunOutcome.Failed({ error }))
     : Log.error(`A required listener failed while the run was ending: ${error.message}`, Cause.fail(error))
 

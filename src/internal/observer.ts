@@ -54,10 +54,14 @@ class Buffer {
     })
   })
 
+  /** Leaves out the oldest event that is not the end of a run; the mark stands in its place. */
   #slide(event: AgentEvent): void {
-    const [first] = this.#events
-    if (first?.type === "gap") this.#events.splice(0, 2, { type: "gap", missed: first.missed + 1 })
-    else this.#events[0] = { type: "gap", missed: 1 }
+    const at = this.#events.findIndex(({ type }) => type !== "gap" && type !== "agent_end")
+    if (at >= 0) {
+      const before = this.#events[at - 1]
+      if (before?.type === "gap") this.#events.splice(at - 1, 2, { type: "gap", missed: before.missed + 1 })
+      else this.#events[at] = { type: "gap", missed: 1 }
+    }
     this.#events.push(event)
   }
 

@@ -94,7 +94,8 @@ export interface Repair {
  *
  * **Gotchas**
  *
- * While an agent runs, its last response may be pending and its calls open.
+ * While an agent runs, its last response may be pending and its calls open. A model may answer with nothing at all: that
+ * response is listed although requests leave it out.
  *
  * **Example** (A conversation that ends with a call)
  *

@@ -1,9 +1,8 @@
 /** B26, B30, B38, B40: what is queued at the end of a run, noted without a question, taken back, or prompted twice. */
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber, Queue, Stream } from "effect"
-import { Agent, Errors, type Events, Hooks, Messages, Queues, Tools } from "../../src/index.ts"
+import { Agent, type Errors, type Events, Hooks, Messages, Queues } from "../../src/index.ts"
 import { ScriptedModel, Transcript } from "../../src/testing/index.ts"
-import { ofType } from "../utils/events.ts"
 import { unanswered } from "../utils/invariants.ts"
 import { pass, rest, subscribe, test } from "../utils/leaks.ts"
 import { deaf, quick, slow, terminator, tool } from "../utils/timedTools.ts"
@@ -103,7 +102,7 @@ describe("B26 a follow-up that a listener of the end queues runs before the agen
     ["the finishTurn hook ended the run", { hooks: [Hooks.finishTurn(() => "end")] }, undefined],
     ["the run failed", { responses: [ScriptedModel.error("down")] }, "failed"],
     ["the run was limited", { limits: { turns: 1 }, tools: [quick("a")], responses: [calling("a")] }, "limited"],
-    ["the run was aborted", { hooks: [Hooks.apiKey(() => Effect.never)], limits: { duration: 10 } }, "limited"]
+    ["the run took too long", { hooks: [Hooks.apiKey(() => Effect.never)], limits: { duration: 10 } }, "limited"]
   ]
   for (const [name, setting, because] of ends) {
     test(`B26 (Q5) ${name}: it stays queued, and nothing runs`, () =>
@@ -120,6 +119,17 @@ describe("B26 a follow-up that a listener of the end queues runs before the agen
         assert.deepStrictEqual(yield* receipts[0]!.delivered, Queues.Delivery.Returned({ because }))
       }))
   }
+
+  test("B26 (Q5) the run was aborted: it stays queued, and nothing runs", () =>
+    Effect.gen(function*() {
+      const trial = yield* makeTrial({ responses: [ScriptedModel.hang()], otherwise: fine })
+      yield* subscribe(trial.agent, onFirst("agent_end", 1, Effect.suspend(() => trial.followUp("F"))))
+      const run = yield* trial.start("p")
+      yield* pass(10)
+      yield* trial.abort(run)
+      assert.deepStrictEqual([yield* trial.shape, yield* trial.queued], ["U A{aborted}", ["F"]])
+      yield* trial.nothingFollows
+    }))
 
   test("B26 (Q5) all tools asked to stop: it runs", () =>
     Effect.gen(function*() {
@@ -461,6 +471,3 @@ describe("B40 two prompts at once", () => {
     }
   }
 })
-void Tools
-void ofType
-void Errors

@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import * as ConvertToLlm from "../../src/ConvertToLlm.ts"
 import * as Hooks from "../../src/Hooks.ts"
 import type { AgentMessage } from "../../src/Messages.ts"
+import type { Tool } from "../../src/Tools.ts"
 import { json, normResult, roles } from "./normalize.mjs"
 import type { Stage } from "./stage.ts"
 import type { ContextSpec, HookRules, Rule, UpdateRule } from "./types.ts"
@@ -24,7 +25,7 @@ const numbered = <R extends Rule & { readonly n?: number; readonly stopReason?: 
   return { n, rule }
 }
 
-const contextIn = (stage: Stage, spec: ContextSpec, messages: ReadonlyArray<AgentMessage>): Hooks.ContextUpdate =>
+const contextIn = (stage: Stage, spec: ContextSpec, messages: ReadonlyArray<AgentMessage>): Hooks.ContextUpdate<Tool> =>
   compact({
     messages: spec.messages === "live"
       ? messages

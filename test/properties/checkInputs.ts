@@ -24,8 +24,8 @@ const expected = (given: Given, runs: ReadonlyArray<RunView>, at: number): reado
   if (given.accepted === "no" || given.at > at || (given.removed !== undefined && given.removed < at)) return [0, 0]
   if (given.accepted === "yes") return [1, 1]
   // A prompt that was cut short was accepted if its run began.
-  const began = runs.some(({ activity, start }) => activity === given.activity && start.index < at)
-  return [began && given.way === "prompt" ? 1 : 0, 1]
+  const began = !given.busy && runs.some(({ activity, start }) => activity === given.activity && start.index < at)
+  return [began ? 1 : 0, 1]
 }
 
 /** I4 at one moment. */

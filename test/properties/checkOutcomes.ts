@@ -2,7 +2,8 @@
 import type { RunError } from "../../src/Errors.ts"
 import type { AssistantMessage } from "../../src/Messages.ts"
 import type { Played } from "./play.ts"
-import { entriesOf, eventsOf, runsOf, type RunView, worksOf } from "./runs.ts"
+import { entriesOf, eventsOf, isExact, runsOf, type RunView, worksOf } from "./runs.ts"
+import { isTaken } from "./checkStops.ts"
 import type { WorkRecord } from "./world.ts"
 
 const stopReasons = (run: RunView): ReadonlyArray<AssistantMessage["stopReason"]> =>
@@ -131,7 +132,7 @@ const notReached = (played: Played, run: RunView, limit: string): ReadonlyArray<
 const wasStopped = (played: Played, run: RunView): boolean =>
   run.stops.some(({ how }) => how !== "listener") ||
   // A stream of events that was ended early stops its run at a moment that is not noted.
-  entriesOf(played.world.entries, "act").some(({ action }) => action.do === "prompt" && action.take !== undefined)
+  isTaken(played)
 
 const wrongOutcome = (played: Played, run: RunView): ReadonlyArray<string> => {
   const { end } = run
@@ -174,7 +175,8 @@ const hooksFailed = (played: Played, run: RunView): ReadonlyArray<string> =>
 /** A1: what works for the loop when a run is aborted makes the run end as aborted. */
 const missedAbort = (played: Played, run: RunView): ReadonlyArray<string> => {
   const { end } = run
-  const [stop] = run.stops
+  // Where fibers are switched between any two steps, a prompt may be interrupted before it has begun.
+  const stop = run.stops.find(({ how }) => isExact(played) || how !== "interrupt")
   if (end === undefined || stop === undefined || stop.how === "listener" || stop.t >= run.deadline) return []
   if (end.event.outcome._tag === "Aborted") return []
   const works = worksOf(played, run).filter(({ begun, deadline, ended = Infinity, place }) =>
@@ -236,7 +238,9 @@ const wrongRefusals = ({ world }: Played): ReadonlyArray<string> => {
     const refused = result === "failed AgentBusy"
     switch (action.do) {
       case "prompt":
-        return refused && !busy || (busy && action.whileRunning === undefined && !refused)
+        // A prompt may be interrupted before it begins.
+        return refused && !busy ||
+            (busy && action.whileRunning === undefined && !refused && result !== "interrupted" && result !== "timed out")
           ? [`H1: the prompt at ${index}, ${busy ? "busy" : "idle"}, gives ${result}`]
           : []
       case "continue":

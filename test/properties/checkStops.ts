@@ -7,6 +7,9 @@ import type { Played } from "./play.ts"
 import { entriesOf, eventsOf, isExact, runsOf, type RunView, worksOf } from "./runs.ts"
 import type { Place, WorkRecord } from "./world.ts"
 
+export const isTaken = ({ world }: Played): boolean =>
+  entriesOf(world.entries, "act").some(({ action }) => action.do === "prompt" && action.take !== undefined)
+
 const nameOf = (place: Place): string => `${place.kind} ${place.name}`
 
 /** What may still be called once a run is stopped. */
@@ -71,7 +74,8 @@ const leftTooEarly = (played: Played, run: RunView): ReadonlyArray<string> => {
   const grace = played.world.scenario.options.gracePeriod ?? 1000
   const [stop] = run.stops
   const stopT = Math.min(stop?.t ?? Infinity, run.deadline)
-  if (end.t >= stopT + grace) return []
+  // When a stream of events is ended early is not noted.
+  if (end.t >= stopT + grace || isTaken(played)) return []
   return worksOf(played, run)
     .filter(({ begun, deadline, ended = Infinity, place }) =>
       !deadline && begun < end.index && ended > end.index && place.kind !== "listener" &&

@@ -8,7 +8,52 @@ export const kindOf = (problem: string): string =>
 
 type Path = ReadonlyArray<string | number>
 
-/** The places of a value that may be left out, the outer ones first. */
+/** The fields of a scenario that may be absent. */
+const optional = new Set([
+  "yieldAfter",
+  "cleanup",
+  "rejects",
+  "outside",
+  "sync",
+  "whileRunning",
+  "timeout",
+  "take",
+  "joined",
+  "opening",
+  "setup",
+  "mode",
+  "retry",
+  "prepare",
+  "spare",
+  "required",
+  "later",
+  "sections",
+  "usage",
+  "errorMessage",
+  "content",
+  "systemPrompt",
+  "steeringMode",
+  "followUpMode",
+  "toolExecution",
+  "toolConcurrency",
+  "toolTimeout",
+  "toolRetry",
+  "maxResultLength",
+  "hookTimeout",
+  "firstEventTimeout",
+  "eventTimeout",
+  "limits",
+  "turns",
+  "toolCalls",
+  "tokens",
+  "cost",
+  "duration",
+  "repeatedCalls",
+  "wrapUp",
+  "gracePeriod"
+])
+
+/** The places of a value that may be made smaller, the outer ones first. */
 const places = (value: unknown, path: Path, found: Array<Path>): ReadonlyArray<Path> => {
   if (typeof value !== "object" || value === null) return found
   const inner: ReadonlyArray<readonly [string | number, unknown]> = Array.isArray(value)
@@ -16,7 +61,7 @@ const places = (value: unknown, path: Path, found: Array<Path>): ReadonlyArray<P
     : Object.entries(value)
   for (const [key, item] of inner) {
     const place = [...path, key]
-    if (place.length > 1 || key !== "seed") found.push(place)
+    if (key !== "seed") found.push(place)
     places(item, place, found)
   }
   return found
@@ -43,14 +88,15 @@ const changed = (value: unknown, [key, ...rest]: Path, change: (value: unknown) 
 const at = (value: unknown, path: Path): unknown =>
   path.reduce<unknown>((inner, key) => Array.isArray(inner) ? inner[Number(key)] : isRecord(inner) ? inner[key] : undefined, value)
 
-/** What may stand in the place of a value instead, smaller first. */
-const smaller = (value: unknown): ReadonlyArray<unknown> => {
+/** What may stand in the place of a value instead, smaller first; `undefined` leaves it out. */
+const smaller = (value: unknown, key: string | number | undefined): ReadonlyArray<unknown> => {
+  const absent = typeof key === "number" || (key !== undefined && optional.has(key)) ? [undefined] : []
   if (Array.isArray(value)) {
     const half = Math.ceil(value.length / 2)
-    return value.length < 2 ? [undefined, []] : [undefined, [], value.slice(0, half), value.slice(half)]
+    return value.length < 2 ? [...absent, []] : [...absent, [], value.slice(0, half), value.slice(half)]
   }
-  if (typeof value === "number") return value > 10 ? [undefined, 1, 10] : value > 1 ? [undefined, 1] : [undefined]
-  return [undefined]
+  if (typeof value !== "number" || key === "contentIndex" || key === "nth") return absent
+  return [...absent, ...[1, 10].filter((number) => number < value)]
 }
 
 export interface Shrunk {
@@ -82,7 +128,7 @@ export const shrink = async (
     for (const path of places(best.scenario, [], [])) {
       const value = at(best.scenario, path)
       if (value === undefined) continue
-      for (const other of smaller(value)) {
+      for (const other of smaller(value, path.at(-1))) {
         if (tries >= maxTries) return { ...best, tries }
         if (JSON.stringify(other) === JSON.stringify(value)) continue
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what cannot be played fails in another way

@@ -2,7 +2,7 @@
  * Virtual time: Effect's `TestClock`, with counts of what sleeps and of the fibers that are alive, and a way to tell when
  * everything is suspended.
  */
-import { Clock, Context, Effect, Exit, Layer, Logger, Metric, Scheduler, Scope } from "effect"
+import { Clock, Context, Duration, Effect, Exit, Layer, Logger, Metric, Scheduler, Scope } from "effect"
 import { TestClock } from "effect/testing"
 
 /** Tasks without end mean that fibers spin instead of suspending. */
@@ -76,15 +76,19 @@ export const makeTime = async (
     Layer.buildWithScope(layer, scope)
   )
   const testClock = await Effect.runPromiseWith(built)(TestClock.testClockWith(Effect.succeed))
-  let sleeping = 0
+  const dues: Array<number> = []
   let fibers = 0
   const clock: TestClock.TestClock = {
     ...testClock,
     sleep: (duration) =>
       Effect.acquireUseRelease(
-        Effect.sync(() => sleeping++),
+        Effect.sync(() => {
+          const due = testClock.currentTimeMillisUnsafe() + Duration.toMillis(duration)
+          dues.push(due)
+          return due
+        }),
         () => testClock.sleep(duration),
-        () => Effect.sync(() => sleeping--)
+        (due) => Effect.sync(() => dues.splice(dues.indexOf(due), 1))
       )
   }
   const metrics: Metric.FiberRuntimeMetricsService = {
@@ -103,13 +107,19 @@ export const makeTime = async (
     }
   }
   const context = yieldAfter === undefined ? counted : Context.add(counted, Scheduler.MaxOpsBeforeYield, yieldAfter)
+  const setTime = (time: number) => Effect.runPromiseWith(built)(testClock.setTime(time)).then(settle)
+  // From one instant to the next: what promises wake is not known to the clock.
+  const advance = async (time: number) => {
+    await settle()
+    for (let due = Math.min(...dues); due < time; due = Math.min(...dues)) await setTime(due)
+    await setTime(time)
+  }
   return {
     context,
     now: () => testClock.currentTimeMillisUnsafe(),
-    sleeping: () => sleeping,
+    sleeping: () => dues.length,
     fibers: () => fibers,
-    advanceTo: (time) =>
-      Promise.race([Effect.runPromiseWith(built)(testClock.setTime(time)).then(settle), scheduler.spinning.promise]),
+    advanceTo: (time) => Promise.race([advance(time), scheduler.spinning.promise]),
     settle: () => Promise.race([settle(), scheduler.spinning.promise]),
     run: (effect) => Promise.race([Effect.runPromiseWith(context)(effect), scheduler.spinning.promise]),
     close: () => Promise.race([Effect.runPromiseWith(built)(Scope.close(scope, Exit.void)), scheduler.spinning.promise])

@@ -1,0 +1,673 @@
+import { assert, describe, it, vi } from "@effect/vitest"
+import { Cause, Effect, Exit, Fiber, Logger, Queue, References, Schema, Scope, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { Agent, Events, Hooks, Messages, StreamFn, Tools } from "../src/index.ts"
+import { ScriptedModel, Transcript } from "../src/testing/index.ts"
+import { logged } from "./utils/agents.ts"
+import { ofType } from "./utils/events.ts"
+import { assertInvariants } from "./utils/invariants.ts"
+import { finish, stage, watched } from "./utils/play.ts"
+import { counting, echo, resultText, returning, tool } from "./utils/sampleTools.ts"
+
+const { calls, events, text } = ScriptedModel
+
+const fine = text("fine")
+
+/** A scope and a scripted model. */
+const on = (...responses: ReadonlyArray<ScriptedModel.Response>) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.provide(Effect.scoped(effect), stage({ responses }))
+
+/** Runs one prompt of a watched agent, and checks what always holds. */
+const play = (
+  responses: ReadonlyArray<ScriptedModel.Response>,
+  tools: ReadonlyArray<Tools.Tool>,
+  options: Omit<Agent.Options, "tools"> & { readonly hooks?: ReadonlyArray<Hooks.Hook> } = {}
+) =>
+  Effect.gen(function*() {
+    const { agent, before, recorder } = yield* watched({ ...options, tools })
+    const { messages, outcome } = yield* finish(agent.prompt("go"))
+    const requests = yield* ScriptedModel.requests
+    assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages, requests, accepted: ["go"] })
+    assert.deepStrictEqual(recorder.changed, [])
+    yield* ScriptedModel.assertComplete
+    return { messages, outcome, requests, events: recorder.events, shape: Transcript.print(messages) }
+  }).pipe(
+    Effect.provide(stage({ responses, hooks: options.hooks ?? [] })),
+    Effect.scoped,
+    Effect.orDie,
+    Effect.provide(Logger.layer([]))
+  )
+
+const answers = (messages: ReadonlyArray<Messages.AgentMessage>): ReadonlyArray<string> =>
+  messages.flatMap((message) =>
+    message.role === "toolResult" ? [`${message.isError ? "! " : ""}${Messages.text(message)}`] : []
+  )
+
+// --- too much ---
+
+const nested = (levels: number): string => `{"x":${"[".repeat(levels)}1${"]".repeat(levels)}}`
+
+const nestedValue = (levels: number): unknown => {
+  let value: unknown = 1
+  for (let level = 0; level < levels; level++) value = [value]
+  return value
+}
+
+interface Tree {
+  readonly x: unknown
+}
+
+describe("Too much", () => {
+  for (const levels of [100, 900, 1000, 1100, 5000, 100_000]) {
+    it.effect(`arguments of ${levels} levels are used or refused, in text or parsed, for every kind of tool`, () =>
+      Effect.gen(function*() {
+        const { ran, tool: write } = counting()
+        const deep = Tools.make("deep", {
+          description: "",
+          parameters: Schema.Struct({ x: Schema.Unknown }),
+          execute: (args: Tree) => Effect.sync(() => `ran ${ran.push(args)}`)
+        })
+        const block = (contentIndex: number, name: string): ReadonlyArray<StreamFn.StreamEvent> => [
+          { type: "toolcall_start", contentIndex, id: `c${contentIndex}`, name },
+          { type: "toolcall_end", contentIndex, arguments: { x: nestedValue(levels) } }
+        ]
+        const { messages, outcome, shape } = yield* play(
+          [
+            calls([["a", "write", nested(levels)], ["b", "deep", nested(levels)], ["c", "nope", nested(levels)]]),
+            events([{ type: "start" }, ...block(0, "write"), ...block(1, "deep"), ...block(2, "nope"), {
+              type: "done",
+              stopReason: "toolUse"
+            }]),
+            fine
+          ],
+          [write, deep]
+        )
+        assert.strictEqual(outcome._tag, "Completed")
+        assert.match(shape, /^U A\[a,b,c\] R\(a!?\) R\(b!?\) R\(c!\) A\[c0,c1,c2\] R\(c0!?\) R\(c1!?\) R\(c2!\) A$/)
+        if (levels < 1000) assert.lengthOf(ran, 4)
+
+        for (const answer of answers(messages)) assert.isAtMost(Buffer.byteLength(answer), 2100)
+      }))
+  }
+
+  it.effect("a million brackets in a text are a text", () =>
+    Effect.gen(function*() {
+      const { messages, outcome } = yield* play([text("[".repeat(1_000_000))], [])
+      assert.deepStrictEqual([outcome._tag, Messages.text(messages[1]!).length], ["Completed", 1_000_000])
+    }))
+
+  for (const mode of ["parallel", "sequential"] as const) {
+    for (const same of [false, true]) {
+      it.effect(`10 000 calls in one message${same ? " under one id" : ""} are all answered in order, ${mode}`, () =>
+        Effect.gen(function*() {
+          const count = 10_000
+          const ids = Array.from({ length: count }, (_, index) => same ? "a" : `c${index}`)
+          const has = vi.spyOn(Set.prototype, "has")
+          let lookUps = 0
+          const { messages, outcome, ends } = yield* Effect.gen(function*() {
+            const agent = yield* Agent.make({ tools: [echo], toolExecution: mode })
+            let ends = 0
+            yield* agent.subscribe((event) => {
+              if (event.type === "tool_execution_end") ends++
+              return Effect.void
+            })
+            const run = yield* finish(agent.prompt("go"))
+            lookUps = has.mock.calls.length
+            return { ...run, messages: run.messages, outcome: run.outcome, ends }
+          }).pipe(
+            Effect.ensuring(Effect.sync(() => has.mockRestore())),
+            on(
+              events([
+                { type: "start" },
+                ...ids.flatMap((id, contentIndex): ReadonlyArray<StreamFn.StreamEvent> => [
+                  { type: "toolcall_start", contentIndex, id, name: contentIndex % 10 === 9 ? "nope" : "echo" },
+                  { type: "toolcall_end", contentIndex, arguments: { x: `${contentIndex}` } }
+                ]),
+                { type: "done", stopReason: "toolUse" }
+              ]),
+              fine
+            )
+          )
+          assert.strictEqual(outcome._tag, "Completed")
+          const results = messages.filter((message) => message.role === "toolResult")
+          assert.deepStrictEqual([results.length, ends, new Set(results.map(({ toolCallId }) => toolCallId)).size], [
+            count,
+            count,
+            count
+          ])
+          assert.deepStrictEqual(
+            Messages.toolCalls(messages[1]!).map(({ id }) => id),
+            results.map(({ toolCallId }) => toolCallId)
+          )
+          assert.deepStrictEqual(
+            results.filter(({ isError }) => !isError).map(Messages.text),
+            ids.map((_, index) => `${index}`).filter((_, index) => index % 10 !== 9)
+          )
+          // Work that is linear: so many look-ups a call, and no more the more calls there are.
+          assert.isAtMost(lookUps, 20 * count)
+        }))
+    }
+  }
+
+  it.effect("20 MB from a tool: the transcript has the cap and a marker, the event the whole, the request what the transcript has", () =>
+    Effect.gen(function*() {
+      const size = 20_000_000
+      const { events, messages, requests } = yield* play([calls([["a", "big", {}]]), fine], [
+        tool("big", () => Effect.succeed(Tools.result({ text: "x".repeat(size), details: { size } })))
+      ])
+      const [answer] = answers(messages)
+      assert.strictEqual(answer!.length, 1_000_000 + 1 + `[${size - 1_000_000} of ${size} characters left out]`.length)
+      assert.isTrue(answer!.endsWith(`[${size - 1_000_000} of ${size} characters left out]`))
+      const [end] = ofType(events, "tool_execution_end")
+      assert.strictEqual(resultText(end!.result).length, size)
+      assert.deepStrictEqual(end!.result.details, { size })
+      assert.strictEqual(Messages.text(requests[1]!.messages.at(-1)!), answer)
+    }))
+
+  it.effect("a tool that calls itself many levels deep gets an answer, however deep", () =>
+    Effect.gen(function*() {
+      const self: Tools.Tool = Tools.make("self", {
+        description: "",
+        parameters: Schema.Struct({ n: Schema.Finite }),
+        execute: ({ n }, { runToolCall }) =>
+          n === 0 ? Effect.succeed("bottom") : Effect.map(
+            runToolCall({ id: `n${n}`, name: "self", arguments: { n: n - 1 } }),
+            ({ result }) => resultText(result)
+          )
+      })
+      const { messages } = yield* play([calls([["a", "self", { n: 100 }], ["b", "self", { n: 20_000 }]]), fine], [self])
+      const [shallow, deep] = answers(messages)
+      assert.strictEqual(shallow, "bottom")
+      assert.isNotEmpty(deep)
+    }))
+
+  it.effect("a thousand listeners, ten thousand steers and ten thousand notes are all served", () =>
+    Effect.gen(function*() {
+      const agent = yield* Agent.make({ steeringMode: "all" })
+      const before = yield* agent.messages
+      let heard = 0
+      for (let n = 0; n < 1000; n++) {
+        yield* agent.subscribe((event) => event.type === "agent_end" ? Effect.sync(() => heard++) : undefined)
+      }
+      for (let n = 0; n < 10_000; n++) yield* agent.steer(`s${n}`)
+      for (let n = 0; n < 10_000; n++) yield* agent.note(`n${n}`)
+      const run = yield* finish(agent.prompt("go"))
+      assert.strictEqual(run.outcome._tag, "Completed")
+      assert.deepStrictEqual([heard, (yield* agent.messages).length], [1000, before.length + 20_002])
+    }).pipe(on(fine)))
+})
+
+// --- things that bite when they are touched ---
+
+const bite = (): never => {
+  throw new Error("do not touch")
+}
+const trap = new Proxy({}, {
+  get: bite,
+  has: bite,
+  ownKeys: bite,
+  getPrototypeOf: bite,
+  getOwnPropertyDescriptor: bite,
+  set: bite,
+  defineProperty: bite,
+  deleteProperty: bite
+})
+const revoked = (() => {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  return proxy
+})()
+const thrower = (key: string, rest: object = {}): unknown =>
+  Object.defineProperty({ ...rest }, key, { enumerable: true, get: bite })
+
+const hostile: ReadonlyArray<[name: string, value: unknown]> = [
+  ["a proxy that throws", trap],
+  ["a revoked proxy", revoked],
+  ["an object with a getter that throws", thrower("content")],
+  ["an object whose toJSON throws", { content: [], toJSON: bite }],
+  [
+    "an object that is never the same",
+    Object.defineProperty({}, "content", { enumerable: true, get: () => Math.random() > 2 ? [] : {} })
+  ],
+  [
+    "an object that holds itself",
+    (() => {
+      const cycle: { content?: unknown; details?: unknown } = {}
+      cycle.content = cycle
+      cycle.details = cycle
+      return cycle
+    })()
+  ],
+  ["a list that lies about its length", Object.assign([], { length: 3 })]
+]
+
+describe("Things that bite", () => {
+  for (const [name, value] of hostile) {
+    it.effect(`${name} as a result, in a result, as progress or as a failure costs one call`, () =>
+      Effect.gen(function*() {
+        const inside = [{ content: value }, { content: [value] }, { content: "x", details: value }, {
+          content: "x",
+          usage: value
+        }]
+        const tools = [
+          returning(value, "t0"),
+          ...inside.map((result, index) => returning(result, `t${index + 1}`)),
+          tool("fails", () => Effect.fail(value)),
+          tool("dies", () => Effect.die(value)),
+          tool("updates", ({ update }) => Effect.as(update(value as Tools.ToolOutput), "done")),
+          tool("is", () => value as Effect.Effect<string>),
+          echo
+        ]
+        const { messages, outcome } = yield* play(
+          [
+            calls([...tools.slice(0, -1).map(({ name }) => [name, name, {}] as const), ["ok", "echo", { x: "ok" }]]),
+            fine
+          ],
+          tools
+        )
+        assert.strictEqual(outcome._tag, "Completed")
+        const texts = answers(messages)
+        assert.lengthOf(texts, tools.length)
+        assert.strictEqual(texts.at(-1), "ok")
+        for (const text of texts.slice(5, 7)) assert.match(text, /^! ./)
+      }))
+
+    it.effect(`${name} as the answer of a hook costs a call or ends the run, typed`, () =>
+      Effect.gen(function*() {
+        const hooks: ReadonlyArray<[kind: string, hook: Hooks.Hook]> = [
+          ["beforeToolCall", Hooks.beforeToolCall(() => value as Hooks.ToolCallDecision)],
+          ["afterToolCall", Hooks.afterToolCall(() => value as Hooks.ToolResultPatch)],
+          ["transformContext", Hooks.transformContext(() => value as ReadonlyArray<Messages.AgentMessage>)],
+          ["transformContext", Hooks.transformContext((messages) => [...messages, value as Messages.AgentMessage])],
+          ["prepareRequest", Hooks.prepareRequest(() => value as Hooks.RequestUpdate)],
+          [
+            "prepareRequest",
+            Hooks.prepareRequest(() => ({ context: { messages: value as ReadonlyArray<Messages.AgentMessage> } }))
+          ],
+          ["prepareRequest", Hooks.prepareRequest(() => ({ context: { tools: value as ReadonlyArray<Tools.Tool> } }))],
+          ["prepareRequest", Hooks.prepareRequest(() => ({ context: { tools: [value as Tools.Tool] } }))],
+          ["prepareNextTurn", Hooks.prepareNextTurn(() => value as Hooks.TurnUpdate)],
+          [
+            "prepareNextTurn",
+            Hooks.prepareNextTurn(() => ({ messages: value as ReadonlyArray<Messages.AgentMessage> }))
+          ],
+          ["prepareNextTurn", Hooks.prepareNextTurn(() => ({ messages: [value as Messages.AgentMessage] }))],
+          ["finishTurn", Hooks.finishTurn(() => value as Hooks.TurnDecision)],
+          ["apiKey", Hooks.apiKey(() => value as string)]
+        ]
+        for (const [kind, hook] of hooks) {
+          yield* Effect.gen(function*() {
+            const { agent, before, recorder } = yield* watched({ tools: [echo] })
+            const { outcome } = yield* finish(agent.prompt("go"))
+            assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages, accepted: ["go"] })
+            if (outcome._tag === "Completed") return
+            assert(outcome._tag === "Failed" && outcome.error._tag === "HookError", kind)
+            assert.strictEqual(outcome.error.hook, kind)
+          }).pipe(
+            Effect.provide(stage({ responses: [calls([["a", "echo", { x: "1" }]]), fine, fine], hooks: [hook] })),
+            Effect.scoped,
+            logged
+          )
+        }
+      }))
+
+    it.effect(`${name} as a message or in one is refused where it is given, and changes nothing`, () =>
+      Effect.gen(function*() {
+        const agent = yield* Agent.make({ tools: [echo] })
+        const before = yield* agent.messages
+        const isList = name.startsWith("a list")
+        const inside = { role: "user", content: value, timestamp: 0 } as Messages.AgentMessage
+        const list: Array<
+          [what: string, effect: Effect.Effect<unknown, unknown, Scope.Scope | StreamFn.StreamFn>, tag: string]
+        > = []
+        for (const message of [value as Messages.AgentMessage, inside]) {
+          const messages = [message]
+          list.push(
+            ["prompt", agent.prompt(message), "InvalidPrompt"],
+            ["prompt of a list", agent.prompt([Messages.user("x"), message]), "InvalidPrompt"],
+            ["steer", agent.steer(message), "InvalidPrompt"],
+            ["followUp", agent.followUp(message), "InvalidPrompt"],
+            ["note", agent.note(message), "InvalidPrompt"],
+            ["setMessages", agent.setMessages(messages), "AgentConfigError"],
+            ["appendMessages", agent.appendMessages(messages), "AgentConfigError"],
+            ["transcript, refused", Agent.make({ messages, transcript: "refuse" }), "AgentConfigError"]
+          )
+        }
+        for (const [what, effect, tag] of list) {
+          const exit = yield* Effect.exit(finish(effect))
+          // A list without anything in it is no messages at all.
+          if (isList && Exit.isSuccess(exit)) continue
+          assert(Exit.isFailure(exit), what)
+          const error = Cause.squash(exit.cause)
+          assert.strictEqual((error as { readonly _tag?: unknown })._tag, tag, `${what}: ${String(error)}`)
+        }
+        if (!isList) assert.deepStrictEqual(yield* agent.messages, before)
+        assert.deepStrictEqual(yield* agent.queued, { steering: [], followUps: [] })
+        assert.isFalse((yield* agent.state).isStreaming)
+      }).pipe(logged, on(fine, fine, fine, fine)))
+
+    it.effect(`${name} as an event of a provider or in one ends the response, typed`, () =>
+      Effect.gen(function*() {
+        const start = { type: "start" } as const
+        const lists: ReadonlyArray<ReadonlyArray<unknown>> = [
+          [value],
+          [start, value],
+          [start, { type: "text_start", contentIndex: value }, { type: "done" }],
+          [start, { type: "text_start", contentIndex: 0 }, { type: "text_delta", contentIndex: 0, delta: value }, {
+            type: "done"
+          }],
+          [start, { type: "toolcall_start", contentIndex: 0, id: value, name: "echo" }, { type: "done" }],
+          [start, { type: "toolcall_start", contentIndex: 0, id: "a", name: value }, { type: "done" }],
+          [start, { type: "toolcall_start", contentIndex: 0, id: "a", name: "echo" }, {
+            type: "toolcall_end",
+            contentIndex: 0,
+            arguments: value
+          }, { type: "done", stopReason: "toolUse" }],
+          [start, { type: "done", content: value }],
+          [start, { type: "done", content: [value] }],
+          [start, { type: "done", usage: value }],
+          [{ ...start, responseId: value }, { type: "done" }],
+          [start, { type: "error", errorMessage: value }],
+          [start, { type: "error", error: value }]
+        ]
+        for (const [index, list] of lists.entries()) {
+          const provider = StreamFn.layer(({ messages }) =>
+            Stream.fromIterable(
+              (messages.at(-1)?.role === "user" && !messages.some(({ role }) => role === "assistant")
+                ? list
+                : [start, { type: "done" }]) as ReadonlyArray<StreamFn.StreamEvent>
+            )
+          )
+          yield* Effect.gen(function*() {
+            const { agent, before, recorder } = yield* watched({ tools: [echo] })
+            const { outcome } = yield* finish(agent.prompt("go"))
+            assert.include(["Completed", "Failed"], outcome._tag, `list ${index}`)
+            assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages, accepted: ["go"] })
+          }).pipe(Effect.scoped, Effect.provide(provider), logged)
+        }
+      }))
+  }
+
+  it.effect("events of whatever a tool gives can be written as JSON, so that nobody's stream of them ends", () =>
+    Effect.gen(function*() {
+      const extra = { big: 5n, when: new Date(0), self: () => 1, toJSON: bite }
+      const odd: ReadonlyArray<unknown> = [
+        { content: "x", ...extra },
+        { content: [{ type: "text", text: "x", ...extra }] },
+        { content: [{ type: "image", data: "AAAA", mimeType: "image/png", ...extra }] },
+        { content: "x", isError: 5n },
+        { content: "x", terminate: 5n },
+        { content: "x", details: { ...extra } },
+        { content: "x", structuredContent: { ...extra } }
+      ]
+      for (const [index, result] of odd.entries()) {
+        const tools = [
+          returning(result),
+          tool("updates", ({ update }) => Effect.as(update(result as Tools.ToolResult), "done"))
+        ]
+        const lines = yield* Effect.gen(function*() {
+          const agent = yield* Agent.make({ tools })
+          return yield* finish(Stream.runCollect(Agent.stream(agent, "go").pipe(Events.toSse)))
+        }).pipe(logged, Effect.map(([lines]) => lines), on(calls([["a", "odd", {}], ["b", "updates", {}]]), fine))
+        assert.match(lines.at(-1)!, /^event: agent_end/, `result ${index}`)
+        for (const line of lines) JSON.parse(line.slice(line.indexOf("data: ") + 6))
+      }
+    }))
+
+  const models: ReadonlyArray<[name: string, model: unknown]> = [
+    ["null", null],
+    ["a number", 5],
+    ["an object without an id", {}],
+    ["an id that is a number", { id: 5 }],
+    ["an api that is a number", { id: "m", api: 5 }],
+    ["a proxy that throws", trap],
+    ["a getter that throws", thrower("id")]
+  ]
+  for (const [name, model] of models) {
+    for (const place of ["setModel", "setModel in a run", "prepareRequest", "prepareNextTurn", "options"] as const) {
+      it.effect(`a model that is none (${name}, by ${place}): the run settles, the transcript is one`, () =>
+        Effect.gen(function*() {
+          const odd = model as StreamFn.Model
+          const hook = place === "prepareRequest"
+            ? [Hooks.prepareRequest(() => ({ model: odd }))]
+            : place === "prepareNextTurn"
+            ? [Hooks.prepareNextTurn(() => ({ model: odd }))]
+            : []
+          // The scope stays open: closing it would wait for a run that never settles.
+          const scope = yield* Scope.make()
+          yield* Effect.gen(function*() {
+            const { agent, before, recorder } = yield* watched({
+              tools: [
+                tool(
+                  "work",
+                  () => place === "setModel in a run" ? Effect.as(agent.setModel(odd), "set") : Effect.succeed("done")
+                )
+              ],
+              ...(place === "options" && { model: odd })
+            })
+            if (place === "setModel") yield* agent.setModel(odd)
+            const run = yield* Effect.forkDetach(agent.prompt("go"))
+            yield* TestClock.adjust("1 hour")
+            assert.isDefined(run.pollUnsafe(), "the run has not settled")
+            assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages, accepted: ["go"] })
+            assert.isFalse((yield* agent.state).isStreaming)
+          }).pipe(
+            Effect.provide(stage({ responses: [calls([["a", "work", {}]]), fine], hooks: hook })),
+            Scope.provide(scope),
+            // Refusing it where it is given would be as good.
+            Effect.catchIf((error) => error._tag === "AgentConfigError", () => Effect.void),
+            logged
+          )
+        }))
+    }
+  }
+})
+
+// --- things that must not be touched ---
+
+const frozen = <A>(value: A): A => {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value
+  Object.freeze(value)
+  for (const key of Reflect.ownKeys(value)) frozen(Reflect.get(value, key))
+  return value
+}
+
+describe("Frozen inputs", () => {
+  it.effect("whatever is handed in may be frozen, and is not changed", () =>
+    Effect.gen(function*() {
+      const call = { type: "toolCall", id: "a", name: "take", arguments: { x: { y: ["1", "{}"] } } } as const
+      const got: Array<unknown> = []
+      const take = Tools.dynamic("take", {
+        description: "",
+        parameters: frozen({
+          type: "object",
+          properties: { x: { type: "object", properties: { y: { type: "array", items: { type: "integer" } } } } }
+        }),
+        prepareArguments: () => frozen({ x: "{\"y\":[\"1\",2]}" }),
+        execute: (args) =>
+          Effect.sync(() => {
+            got.push(args)
+            return frozen({
+              content: [{ type: "text" as const, text: "x\uD83D" }],
+              details: { list: [{ n: -0 }] },
+              usage: undefined
+            })
+          })
+      })
+      const stored = frozen([
+        Messages.system("be"),
+        Messages.user("hi\uD83D"),
+        Messages.assistant([{ type: "text", text: "yes" }, { type: "toolCall", id: "o", name: "take", arguments: {} }])
+      ])
+      const hooks = [
+        Hooks.transformContext((messages) => frozen([...messages, Messages.user("ctx")])),
+        Hooks.beforeToolCall(() => frozen(Hooks.allowWith({ x: { y: [7] } }))),
+        Hooks.afterToolCall(() => frozen({ content: [{ type: "text" as const, text: "after" }], details: { n: [1] } })),
+        Hooks.prepareNextTurn(() => frozen({ messages: [Messages.user("prepared")], model: { id: "m2" } })),
+        Hooks.prepareRequest(() => frozen({ thinkingLevel: "high" as const }))
+      ]
+      yield* Effect.gen(function*() {
+        const { agent, recorder } = yield* watched(
+          frozen({
+            messages: stored,
+            tools: [take],
+            model: { id: "m", cost: { input: 1, output: 1, cacheRead: 1, cacheWrite: 1 } },
+            metadata: { a: [1] }
+          })
+        )
+        yield* agent.steer(frozen(Messages.user([{ type: "text", text: "steer" }])))
+        const run = yield* finish(agent.prompt(frozen([Messages.user([{ type: "text", text: "go" }])])))
+        assert.strictEqual(
+          run.outcome._tag,
+          "Completed",
+          run.outcome._tag === "Failed" ? run.outcome.error.message : ""
+        )
+        assert.deepStrictEqual(got, [{ x: { y: [7] } }])
+        assert.deepStrictEqual(recorder.changed, [])
+        yield* agent.appendMessages(frozen([Messages.user("more")]))
+        yield* agent.setMessages(frozen([Messages.user("other")]))
+        assert.strictEqual(Transcript.print(yield* agent.messages), "U")
+        yield* agent.setTools(frozen([take, echo]))
+      }).pipe(
+        Effect.provide(stage({
+          responses: [
+            events(
+              frozen([{ type: "start" }, {
+                type: "done",
+                stopReason: "toolUse",
+                content: [call],
+                usage: { ...noUsage }
+              }])
+            ),
+            fine
+          ],
+          hooks
+        })),
+        Effect.scoped
+      )
+    }))
+
+  it.effect("what is changed after it was handed in changes nothing", () =>
+    Effect.gen(function*() {
+      const prompt = { role: "user" as const, content: [{ type: "text" as const, text: "go" }], timestamp: 0 }
+      const steer = { role: "user" as const, content: [{ type: "text" as const, text: "steer" }], timestamp: 0 }
+      const stored = [{ role: "user" as const, content: [{ type: "text" as const, text: "old" }], timestamp: 1 }]
+      const result = { content: [{ type: "text" as const, text: "result" }], details: { n: [1] } }
+      const tools = [returning(result, "take")]
+      const spoil = () => {
+        for (const message of [prompt, steer, ...stored]) {
+          message.content[0]!.text = "spoiled"
+          message.content.push({ type: "text", text: "spoiled" })
+        }
+        result.content[0]!.text = "spoiled"
+        result.details.n.push(2)
+        tools.length = 0
+        stored.length = 0
+      }
+      yield* Effect.gen(function*() {
+        const { agent, recorder } = yield* watched({ messages: stored, tools })
+        const run = yield* Effect.forkChild(agent.prompt([prompt]))
+        yield* agent.steer(steer)
+        yield* TestClock.adjust(5)
+        spoil()
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual((yield* Fiber.join(run)).outcome._tag, "Completed")
+        spoil()
+        assert.deepStrictEqual(recorder.changed, [])
+        assert.notInclude(JSON.stringify([yield* agent.messages, yield* ScriptedModel.requests]), "spoiled")
+        assert.strictEqual(Transcript.print(yield* agent.messages), "U U A[a] R(a) U A")
+        assert.lengthOf((yield* agent.state).tools, 1)
+      }).pipe(on(calls([["a", "take", {}]], { after: 10 }), fine))
+    }))
+})
+
+const noUsage: Messages.Usage = {
+  input: 0,
+  output: 0,
+  cacheRead: 0,
+  cacheWrite: 0,
+  totalTokens: 0,
+  cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 }
+}
+
+describe("A logger that throws", () => {
+  const broken = Logger.layer([
+    Logger.make<unknown, void>(() => {
+      throw new Error("logger broke")
+    })
+  ])
+
+  it.effect("costs no result, no message and no run, whatever there is to log", () =>
+    Effect.gen(function*() {
+      const tools = [
+        tool("dies", () => Effect.die(new Error("defect"))),
+        tool("fails", () => Effect.fail("failure")),
+        tool("updates", ({ update }) => Effect.as(update({ details: 5n }), "done")),
+        Tools.make("late", {
+          description: "",
+          parameters: Schema.Struct({}),
+          timeout: 10,
+          execute: () => Effect.uninterruptible(Effect.as(Effect.sleep(100), "late"))
+        })
+      ]
+      const { agent, before, recorder } = yield* watched({ tools })
+      yield* agent.subscribe(() => Effect.fail("listener broke"))
+      yield* agent.subscribe((event) => event.type === "agent_end" ? Effect.die("writer broke") : Effect.void, {
+        required: true
+      })
+      const run = yield* finish(agent.prompt("go"))
+      assert.strictEqual(run.outcome._tag, "Completed")
+      assert.strictEqual(Transcript.print(run.messages), "U A[a,b,c,d] R(a!) R(b!) R(c) R(d!) A")
+      assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages, accepted: ["go"] })
+    }).pipe(
+      on(calls([["a", "dies", {}], ["b", "fails", {}], ["c", "updates", {}], ["d", "late", {}]]), fine),
+      Effect.provide(broken),
+      Effect.provideService(References.MinimumLogLevel, "All")
+    ))
+
+  it.effect("costs no abort that leaves something behind", () =>
+    Effect.gen(function*() {
+      const { agent, before, recorder } = yield* watched({
+        gracePeriod: 0,
+        tools: [tool("deaf", () => Effect.uninterruptible(Effect.as(Effect.sleep(100), "late")))]
+      })
+      const run = yield* Effect.forkChild(agent.prompt("go"))
+      yield* TestClock.adjust(10)
+      yield* agent.abort
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual((yield* Fiber.join(run)).outcome._tag, "Aborted")
+      assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages, accepted: ["go"] })
+    }).pipe(
+      on(calls([["a", "deaf", {}]])),
+      Effect.provide(broken),
+      Effect.provideService(References.MinimumLogLevel, "All")
+    ))
+})
+
+describe("Queues in other hands", () => {
+  const garbage: ReadonlyArray<[name: string, value: unknown]> = [
+    ["null", null],
+    ["a number", 5],
+    ["an object without a role", {}],
+    ["content with a bigint", { role: "user", content: 5n, timestamp: 0 }],
+    ["a message without a time", { role: "user", content: "x" }],
+    ["a message of its own kind with a function", { role: "note", run: () => 1, timestamp: 0 }],
+    ["a proxy that throws", trap]
+  ]
+  for (const [name, value] of garbage) {
+    it.effect(`what is no message (${name}), offered to the queue itself, breaks neither the run nor the transcript`, () =>
+      Effect.gen(function*() {
+        for (const which of ["steering", "followUps"] as const) {
+          const scope = yield* Scope.make()
+          yield* Effect.gen(function*() {
+            const { agent, before, recorder } = yield* watched({})
+            yield* Queue.offer(agent[which], value as Messages.AgentMessage)
+            const run = yield* Effect.forkDetach(agent.prompt("go"))
+            yield* TestClock.adjust("1 hour")
+            assert.isDefined(run.pollUnsafe(), "the run has not settled")
+            assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages, accepted: ["go"] })
+          }).pipe(Effect.provide(stage({ responses: [fine, fine] })), Scope.provide(scope), logged)
+        }
+      }))
+  }
+})
