@@ -366,6 +366,20 @@ describe("Abort across agents and fibers", () => {
         assert.strictEqual(yield* shape(world), "U A{aborted}")
       })))
 
+  it.effect("A3: nor when the abort comes from outside, in the middle of their delivery", () =>
+    scene({ responses: [text("many words, all at once", { chunks: 20 })] }, (world) =>
+      Effect.gen(function*() {
+        const { agent, recorder } = world
+        let updates = 0
+        yield* agent.subscribe((event) => {
+          if (event.type === "message_update" && ++updates === 3) Effect.runFork(agent.abort)
+        })
+        const { outcome } = yield* finish(agent.prompt("go"))
+        assert.deepStrictEqual([outcome._tag, updates], ["Aborted", 3])
+        assert.strictEqual(recorder.shown.filter((event) => event.startsWith("message_update")).length, 3)
+        assert.strictEqual(yield* shape(world), "U A{aborted}")
+      })))
+
   it.effect("A1: an abort at the very instant a run would end leaves a whole run, of one kind or the other", () =>
     scene({ responses: [text("fine", { after: 100 })] }, (world) =>
       Effect.gen(function*() {

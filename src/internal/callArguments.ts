@@ -32,5 +32,5 @@ export const readArguments = (call: ToolCall, given: unknown): ToolCall => {
 /** What the tool's gate decodes: the object, or the value the original text stands for; fails with the bad text. */
 export const givenArguments = (call: ToolCall): Result.Result<Json, string> => {
   if (call.argumentsText === undefined) return Result.succeed(call.arguments)
-  return Result.mapError(parse(call.argumentsText), () => call.argumentsText!)
+  return Result.mapError(Result.flatMap(parse(call.argumentsText), encode), () => call.argumentsText!)
 }

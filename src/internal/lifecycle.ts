@@ -53,7 +53,8 @@ const execute = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effect.Ef
 /** Stops the run when the time of its budget is over. */
 const stopInTime = (run: Run): Effect.Effect<void> => {
   const millis = run.budget?.millisLeft(run.now())
-  if (millis === undefined || Deferred.isDoneUnsafe(run.done)) return Effect.void
+  // Without any time left the loop begins no turn.
+  if (millis === undefined || millis === 0 || Deferred.isDoneUnsafe(run.done)) return Effect.void
   return Effect.asVoid(Effect.forkDetach(
     Effect.andThen(
       Effect.raceFirst(Deferred.await(run.done), Effect.sleep(millis)),

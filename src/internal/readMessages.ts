@@ -4,14 +4,15 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { type AgentMessage, Transcript } from "../Messages.ts"
+import { copyJson } from "./copyJson.ts"
 import { encode } from "./json.ts"
 
 const decode = Schema.decodeUnknownResult(Transcript)
 
-/** Messages as the JSON they stand for, their text well formed; fails with what does not decode. */
+/** A copy of the messages, as the JSON they stand for, their text well formed; fails with what does not decode. */
 export const readMessages = (messages: unknown): Result.Result<ReadonlyArray<AgentMessage>, string> =>
   Array.isArray(messages)
-    ? Result.flatMap(encode(messages), (json) => Result.mapError(decode(json), (error) => error.message))
+    ? Result.flatMap(encode(messages), (json) => Result.mapError(decode(copyJson(json)), (error) => error.message))
     : Result.fail(`expected a list of messages, got ${messages === null ? "null" : typeof messages}`)
 
 /**

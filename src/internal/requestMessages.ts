@@ -18,8 +18,15 @@ const isEmpty = (block: AssistantMessage["content"][number]): boolean =>
     ? block.text === ""
     : block.type === "thinking" && block.thinking === "" && block.thinkingSignature === undefined
 
-const failed = (message: AssistantMessage): boolean =>
-  message.stopReason === "error" || message.stopReason === "aborted"
+/** Whether its calls never ran: it failed, was aborted, or was stored before it was finished. */
+const failed = ({ stopReason }: AssistantMessage): boolean =>
+  stopReason === "error" || stopReason === "aborted" || stopReason === "pending"
+
+/** The message as a request holds it; the same one when nothing was left out. */
+const asSent = (message: AssistantMessage, content: AssistantMessage["content"]): AssistantMessage => {
+  if (message.stopReason === "pending") return { ...message, content, stopReason: "aborted" }
+  return content.length === message.content.length ? message : { ...message, content }
+}
 
 const isCall = (block: { readonly type: string }): block is ToolCall => block.type === "toolCall"
 
@@ -79,7 +86,7 @@ class Normalizer {
       return left > 0
     })
     if (!content.every(isEmpty)) {
-      target.push(content.length === message.content.length ? message : { ...message, content })
+      target.push(asSent(message, content))
       for (const result of paired) target.push(result)
     }
     return unanswered === 0

@@ -1,5 +1,5 @@
 /** What can be done with an agent, from outside or from inside of a run. */
-import { Cause, Effect, Exit, type Fiber, Queue, Scheduler, Scope, Stream } from "effect"
+import { Cause, Context, Effect, Exit, type Fiber, Queue, Scheduler, Scope, Stream } from "effect"
 import * as Agent from "../../src/Agent.ts"
 import * as Messages from "../../src/Messages.ts"
 import type { Receipt } from "../../src/Queues.ts"
@@ -199,7 +199,13 @@ const clear = (world: World, effect: Effect.Effect<ReadonlyArray<Messages.AgentM
 const wipe = (world: World, effect: Effect.Effect<void, unknown>, queues: boolean): Effect.Effect<void, unknown> =>
   Effect.suspend(() => {
     const { followUps, messages, steering } = world.snapshot("wipe")
-    return Effect.map(effect, () => remove(world, queues ? [...messages, ...steering, ...followUps] : messages))
+    return Effect.map(effect, () => {
+      // What a reset leaves is the sum of all system messages.
+      const kept = queues ? messages.filter(({ role }) => role === "system") : []
+      for (const given of world.given) if (kept.some((message) => holds(message, given))) given.accepted = "maybe"
+      remove(world, messages.filter((message) => !kept.includes(message)))
+      if (queues) remove(world, [...steering, ...followUps])
+    })
   })
 
 const add = (world: World, { do: how, inputs }: ActionOf<"append" | "setMessages">): Effect.Effect<void, unknown> => {
@@ -304,17 +310,18 @@ const effectOf = (world: World, action: Action): Effect.Effect<unknown, unknown>
 
 /** Performs an action and notes how it went; fails only when it is interrupted. `from` says where it is performed. */
 export const perform = (world: World, action: Action, from: string): Effect.Effect<void> =>
-  Effect.suspend(() => {
+  Effect.uninterruptibleMask((restore) => {
     // A closed agent is not used any more.
     if (world.closed && (action.do === "prompt" || action.do === "continue")) return Effect.void
     const act = world.acts++
     world.log({ kind: "act", act, action, from, busy: world.busy })
     const instant = quick(world, action)
     const effect = instant !== undefined
-      ? Effect.uninterruptible(instant)
+      // What is made here belongs to no run.
+      ? Effect.updateContext(instant, (context: Context.Context<never>) => Context.omit(Activity)(context))
       : action.do === "abort" || action.do === "close"
-      ? atOnce(Effect.suspend(() => effectOf(world, action)))
-      : effectOf(world, action)
+      ? restore(atOnce(Effect.suspend(() => effectOf(world, action))))
+      : restore(effectOf(world, action))
     return effect.pipe(
       Effect.onExit((exit) =>
         Effect.sync(() => {

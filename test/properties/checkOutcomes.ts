@@ -207,6 +207,7 @@ const forgotten = ({ world }: Played, run: RunView): ReadonlyArray<string> => {
 
 /** H2: whoever prompted gets the last outcome and all messages of the runs of the activity. */
 const wrongResults = (played: Played, runs: ReadonlyArray<RunView>): ReadonlyArray<string> => {
+  if (!isExact(played)) return []
   const { entries } = played.world
   const acts = entriesOf(entries, "act")
   let activity = 0
@@ -230,17 +231,18 @@ const wrongResults = (played: Played, runs: ReadonlyArray<RunView>): ReadonlyArr
 }
 
 /** H1: an agent that works refuses a second run, and one that does not work takes it. */
-const wrongRefusals = ({ world }: Played): ReadonlyArray<string> => {
+const wrongRefusals = (played: Played): ReadonlyArray<string> => {
+  const { world } = played
   const acted = entriesOf(world.entries, "acted")
   return entriesOf(world.entries, "act").flatMap(({ act, action, busy, index }) => {
     const result = acted.find((entry) => entry.act === act)?.result
     if (result === undefined) return [`the ${action.do} at ${index} never ends`]
+    // Where fibers are switched between any two steps, the agent may begin or end in between.
+    if (!isExact(played)) return []
     const refused = result === "failed AgentBusy"
     switch (action.do) {
       case "prompt":
-        // A prompt may be interrupted before it begins.
-        return refused && !busy ||
-            (busy && action.whileRunning === undefined && !refused && result !== "interrupted" && result !== "timed out")
+        return refused && !busy || (busy && action.whileRunning === undefined && !refused)
           ? [`H1: the prompt at ${index}, ${busy ? "busy" : "idle"}, gives ${result}`]
           : []
       case "continue":

@@ -16,43 +16,55 @@ const nameOf = (place: Place): string => `${place.kind} ${place.name}`
 const mayBegin = ({ place }: WorkRecord): boolean =>
   place.kind === "listener" || (place.kind === "hook" && place.name === "finishTurn")
 
-/** From when on a run is stopped, for sure: the index of an entry. */
-const stoppedAt = (played: Played, run: RunView): number | undefined => {
-  // Where fibers are switched between any two steps, others may go on before an interruption arrives.
-  const stop = run.stops.find(({ how }) => isExact(played) || how === "abort" || how === "close")
-  const late = run.entries.find(({ t }) => t > run.deadline)
-  const indices = [stop?.index, late?.index].filter((index) => index !== undefined)
-  return indices.length === 0 ? undefined : Math.min(...indices)
+/** When a run was stopped: the index of an entry and the time. */
+interface Stopped {
+  readonly index: number
+  readonly t: number
 }
 
+const stopOf = (run: RunView): Stopped | undefined => {
+  const [stop] = run.stops
+  const late = run.entries.find(({ t }) => t > run.deadline)
+  if (stop === undefined) return late
+  return late === undefined || stop.index < late.index ? stop : late
+}
+
+/**
+ * Whether something comes after the stop. Where fibers are switched between any two steps, others may go on until the
+ * interruption has arrived.
+ */
+const isAfter = (played: Played, stop: Stopped, { index, t }: Stopped): boolean =>
+  index > stop.index && (isExact(played) || t > stop.t)
+
 /** I2, A3: what began although the run was stopped. `run.end` is no bound: nothing of the run begins later either. */
-const begunAfterStop = (played: Played, run: RunView, from: number): ReadonlyArray<string> => {
+const begunAfterStop = (played: Played, run: RunView, stop: Stopped): ReadonlyArray<string> => {
   const { entries, works } = played.world
   const isLast = !runsOf(played).some(({ activity, start }) => activity === run.activity && start.index > run.start.index)
   const until = isLast ? Infinity : run.end?.index ?? Infinity
-  const requests = entriesOf(entries, "request").filter(({ activity, index }) =>
-    activity === run.activity && index > from && index < until
+  const requests = entriesOf(entries, "request").filter((request) =>
+    request.activity === run.activity && isAfter(played, stop, request) && request.index < until
   )
   const begun = works.filter((work) =>
-    work.activity === run.activity && work.begun > from && work.begun < until && !mayBegin(work)
+    work.activity === run.activity && isAfter(played, stop, entries[work.begun]!) && work.begun < until &&
+    !mayBegin(work)
   )
   return [
-    ...requests.map(({ index }) => `I2: the request at ${index} comes after the stop at ${from}`),
-    ...begun.map(({ begun, place }) => `A3: ${nameOf(place)} begins at ${begun}, after the stop at ${from}`)
+    ...requests.map(({ index }) => `I2: the request at ${index} comes after the stop at ${stop.index}`),
+    ...begun.map(({ begun, place }) => `A3: ${nameOf(place)} begins at ${begun}, after the stop at ${stop.index}`)
   ]
 }
 
 /** A3: no queue is read after the stop. */
-const readAfterStop = ({ world }: Played, run: RunView, from: number): ReadonlyArray<string> =>
-  eventsOf(run.entries, "message_start").filter(({ index }) => index > from).flatMap(({ event, index }) => {
-    const given = world.given.find((given) => holds(event.message, given))
+const readAfterStop = (played: Played, run: RunView, stop: Stopped): ReadonlyArray<string> =>
+  eventsOf(run.entries, "message_start").filter((start) => isAfter(played, stop, start)).flatMap(({ event, index }) => {
+    const given = played.world.given.find((given) => holds(event.message, given))
     return given === undefined || given.way === "prompt"
       ? []
-      : [`A3: ${given.token} is delivered at ${index}, after the stop at ${from}`]
+      : [`A3: ${given.token} is delivered at ${index}, after the stop at ${stop.index}`]
   })
 
 /** A2: calls of tools that work when the run is stopped are answered as aborted. */
-const wrongAnswers = (played: Played, run: RunView, from: number): ReadonlyArray<string> =>
+const wrongAnswers = (played: Played, run: RunView, { index: from }: Stopped): ReadonlyArray<string> =>
   worksOf(played, run).flatMap(({ begun, deadline, ended = Infinity, place }) => {
     if (place.kind !== "tool" || place.nested || deadline || begun > from || ended < from) return []
     const { callId } = place
@@ -136,12 +148,12 @@ export const checkStops = (played: Played): ReadonlyArray<string> => {
   const runs = runsOf(played)
   return [
     ...runs.flatMap((run) => {
-      const from = stoppedAt(played, run)
+      const stop = stopOf(run)
       return [
-        ...(from === undefined ? [] : [
-          ...begunAfterStop(played, run, from),
-          ...readAfterStop(played, run, from),
-          ...wrongAnswers(played, run, from)
+        ...(stop === undefined ? [] : [
+          ...begunAfterStop(played, run, stop),
+          ...readAfterStop(played, run, stop),
+          ...(isExact(played) ? wrongAnswers(played, run, stop) : [])
         ]),
         ...leftTooEarly(played, run),
         ...askedTwice(played, run),

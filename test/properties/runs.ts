@@ -50,10 +50,9 @@ const viewOf = (played: Played, start: At<"agent_start">, end: At<"agent_end"> |
   const between = entries.slice(start.index, last + 1)
   const entry = entries[start.index]!
   const activity = entry.kind === "event" ? entry.activity : 0
-  // The prompt that began the run may have been stopped in the step before `agent_start`.
-  const stops = entriesOf(entries.slice(0, last + 1), "stop").filter((stop) =>
-    stop.activity === activity && stop.index >= start.index
-  )
+  // A run may be stopped in the step before its `agent_start`.
+  const earlier = eventsOf(entries.slice(0, start.index), "agent_end").at(-1)?.index ?? -1
+  const stops = entriesOf(entries.slice(earlier + 1, last + 1), "stop").filter((stop) => stop.activity === activity)
   return {
     activity,
     start,

@@ -109,10 +109,10 @@ export const call = <A>(
       throw error
     }
   }
-  return Effect.suspend(() => {
+  return Effect.uninterruptibleMask((restore) => {
     const record = world.begin(place, deadline)
     return Effect.onExit(
-      Effect.map(sequence(world, place, work.steps, tool), answer),
+      Effect.map(restore(sequence(world, place, work.steps, tool)), answer),
       (exit) => Effect.sync(() => world.end(record, exit))
     )
   })

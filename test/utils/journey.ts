@@ -149,13 +149,16 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     )
   )
   yield* agent.subscribe((event) => visit(eventName(event)))
+  // Told after the one that may be busy.
+  const last = new Recorder()
+  yield* agent.subscribe(last.record)
 
   const prompt = (text: string) =>
     Effect.suspend(() => {
       accepted.push(text)
       return agent.prompt(text)
     })
-  return { accepted, agent, before, model, prompt, recorder, requests, visits }
+  return { accepted, agent, before, last, model, prompt, recorder, requests, visits }
 })
 
 /** When the effect ended, beside its result. */
