@@ -22,7 +22,7 @@ import { admit } from "./internal/admit.ts"
 import { openBatch, runBatch } from "./internal/batch.ts"
 import { Emitter, type Pending, subscriber } from "./internal/emitter.ts"
 import { eventStream } from "./internal/eventStream.ts"
-import { abort, start, startAndJoin, stopForListener } from "./internal/lifecycle.ts"
+import { abort, join, start, stopForListener } from "./internal/lifecycle.ts"
 import * as Log from "./internal/log.ts"
 import { readConfig, readSettings, type RunOptions } from "./internal/options.ts"
 import { mendMessages, readMessages } from "./internal/readMessages.ts"
@@ -349,10 +349,11 @@ const runFrom = <R>(
   context: LoopContext,
   options: LoopOptions<unknown, R>
 ): Effect.Effect<RunResult, CannotContinue, StreamFn | R> =>
-  Effect.flatMap(
-    makeRun(context, options),
-    (run) => startAndJoin(start(run, doubleLoop(run, beginning)), run.done, abort(run))
-  )
+  Effect.flatMap(makeRun(context, options), (run) =>
+    // There is no moment between start and wait at which an interruption could get lost.
+    Effect.uninterruptibleMask((restore) =>
+      Effect.andThen(start(run, doubleLoop(run, beginning)), join(restore, run.done, abort(run)))
+    ))
 
 /**
  * Runs the loop on a context to which the prompts are added, and gives the outcome and what was added.

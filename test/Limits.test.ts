@@ -419,6 +419,47 @@ describe("A budget around", () => {
       assert.deepStrictEqual([yield* Effect.provide(run, layer), yield* Effect.provide(run, layer)], [2, 2])
     }))
 
+  const twoTurns = Budget.layer({ turns: 2 })
+  for (const kind of ["steer", "followUp"] as const) {
+    test(`L7, Q3: spent before the run begins: ${kind} is not read and stays queued`, () =>
+      Effect.gen(function*() {
+        const trial = yield* makeTrial({ audience: "nobody", tools: [quick("a")], otherwise: stubborn })
+        yield* trial.run()
+        const receipt = yield* trial[kind]("S")
+        assert.deepStrictEqual((yield* trial.run("again")).outcome, limited("turns"))
+        assert.deepStrictEqual([yield* trial.queued, yield* trial.requests], [["S"], 2])
+        assert.deepStrictEqual(yield* receipt.delivered, Queues.Delivery.Returned({ because: "limited" }))
+        yield* trial.shape
+      }).pipe(Effect.provide(twoTurns)))
+
+    test(`L7, Q3, Q4: spent before continue takes it: ${kind} is not read and stays queued`, () =>
+      Effect.gen(function*() {
+        const trial = yield* makeTrial({ audience: "nobody", otherwise: fine })
+        yield* trial.run("1")
+        yield* trial.run("2")
+        const receipt = yield* trial[kind]("S")
+        assert.deepStrictEqual((yield* trial.agent.continue).outcome, limited("turns"))
+        assert.deepStrictEqual([yield* trial.queued, yield* trial.requests], [["S"], 2])
+        assert.deepStrictEqual(yield* receipt.delivered, Queues.Delivery.Returned({ because: "limited" }))
+        yield* trial.shape
+      }).pipe(Effect.provide(twoTurns)))
+  }
+
+  test("L7, Q3, Q5: spent before a further run begins: the follow-up is not read and stays queued", () =>
+    Effect.gen(function*() {
+      const trial = yield* makeTrial({ otherwise: fine })
+      yield* trial.run("1")
+      const receipts: Array<Queues.Receipt> = []
+      yield* subscribe(trial.agent, (event) =>
+        event.type === "agent_end" && receipts.length === 0
+          ? Effect.map(trial.followUp("F"), (receipt) => void receipts.push(receipt))
+          : undefined)
+      yield* trial.run("2")
+      assert.deepStrictEqual([yield* trial.queued, yield* trial.requests], [["F"], 2])
+      assert.strictEqual(yield* trial.shape, "U A U A")
+      assert.isTrue(yield* trial.agent.withdraw(receipts[0]!.id))
+    }).pipe(Effect.provide(twoTurns)))
+
   test("L7: what was spent can be asked for", () =>
     Effect.gen(function*() {
       assert.isUndefined(yield* Budget.spent)

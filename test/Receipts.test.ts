@@ -1,10 +1,10 @@
 /** What becomes of queued messages, as their receipts tell (Q3). */
 import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
-import { Errors, Hooks, Messages, Queues } from "../src/index.ts"
+import { type Errors, Hooks, Messages, Queues } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
 import { pass, rest, subscribe, test } from "./utils/leaks.ts"
-import { deaf, quick, slow } from "./utils/timedTools.ts"
+import { deaf, slow } from "./utils/timedTools.ts"
 import { makeTrial, type Setting, settings, type Trial } from "./utils/trial.ts"
 
 const { Delivered, Returned, Withdrawn } = Queues.Delivery
@@ -250,6 +250,19 @@ describe("Returned", () => {
   }
 })
 
+describe("After the end of the scope", () => {
+  for (const kind of kinds) {
+    test(`Q3: ${kind}: nobody waits for ever for what will never be delivered`, () =>
+      Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        const trial = yield* Scope.provide(makeTrial({ audience: "nobody" }), scope)
+        yield* Scope.close(scope, Exit.void)
+        const receipt = yield* trial.agent[kind]("S")
+        assert.deepStrictEqual(yield* now(receipt), Returned({ because: "disposed" }))
+      }))
+  }
+})
+
 describe("Withdrawn", () => {
   for (const kind of kinds) {
     const clears: ReadonlyArray<
@@ -408,4 +421,3 @@ describe("Notes", () => {
       yield* trial.shape
     }))
 })
-void quick

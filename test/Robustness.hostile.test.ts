@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { Agent, Events, Hooks, Messages, StreamFn, type Tools } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
 import { logged } from "./utils/agents.ts"
-import { answers, bite, hostile, on, play, thrower, trap } from "./utils/hostile.ts"
+import { answers, bite, hostile, lie, on, play, tagOf, thrower, trap } from "./utils/hostile.ts"
 import { assertInvariants } from "./utils/invariants.ts"
 import { finish, stage, watched } from "./utils/play.ts"
 import { echo, returning, tool } from "./utils/sampleTools.ts"
@@ -26,8 +26,8 @@ describe("Things that bite", () => {
           ...inside.map((result, index) => returning(result, `t${index + 1}`)),
           tool("fails", () => Effect.fail(value)),
           tool("dies", () => Effect.die(value)),
-          tool("updates", ({ update }) => Effect.as(update(value as Tools.ToolOutput), "done")),
-          tool("is", () => value as Effect.Effect<string>),
+          tool("updates", ({ update }) => Effect.as(update(lie<Tools.ToolOutput>(value)), "done")),
+          tool("is", () => lie<Effect.Effect<string>>(value)),
           echo
         ]
         const { messages, outcome } = yield* play(
@@ -47,25 +47,28 @@ describe("Things that bite", () => {
     it.effect(`${name} as the answer of a hook costs a call or ends the run, typed`, () =>
       Effect.gen(function*() {
         const hooks: ReadonlyArray<[kind: string, hook: Hooks.Hook]> = [
-          ["beforeToolCall", Hooks.beforeToolCall(() => value as Hooks.ToolCallDecision)],
-          ["afterToolCall", Hooks.afterToolCall(() => value as Hooks.ToolResultPatch)],
-          ["transformContext", Hooks.transformContext(() => value as ReadonlyArray<Messages.AgentMessage>)],
-          ["transformContext", Hooks.transformContext((messages) => [...messages, value as Messages.AgentMessage])],
-          ["prepareRequest", Hooks.prepareRequest(() => value as Hooks.RequestUpdate)],
+          ["beforeToolCall", Hooks.beforeToolCall(() => lie<Hooks.ToolCallDecision>(value))],
+          ["afterToolCall", Hooks.afterToolCall(() => lie<Hooks.ToolResultPatch>(value))],
+          ["transformContext", Hooks.transformContext(() => lie<ReadonlyArray<Messages.AgentMessage>>(value))],
+          ["transformContext", Hooks.transformContext((messages) => [...messages, lie<Messages.AgentMessage>(value)])],
+          ["prepareRequest", Hooks.prepareRequest(() => lie<Hooks.RequestUpdate>(value))],
           [
             "prepareRequest",
-            Hooks.prepareRequest(() => ({ context: { messages: value as ReadonlyArray<Messages.AgentMessage> } }))
+            Hooks.prepareRequest(() => ({ context: { messages: lie<ReadonlyArray<Messages.AgentMessage>>(value) } }))
           ],
-          ["prepareRequest", Hooks.prepareRequest(() => ({ context: { tools: value as ReadonlyArray<Tools.Tool> } }))],
-          ["prepareRequest", Hooks.prepareRequest(() => ({ context: { tools: [value as Tools.Tool] } }))],
-          ["prepareNextTurn", Hooks.prepareNextTurn(() => value as Hooks.TurnUpdate)],
+          [
+            "prepareRequest",
+            Hooks.prepareRequest(() => ({ context: { tools: lie<ReadonlyArray<Tools.Tool>>(value) } }))
+          ],
+          ["prepareRequest", Hooks.prepareRequest(() => ({ context: { tools: [lie<Tools.Tool>(value)] } }))],
+          ["prepareNextTurn", Hooks.prepareNextTurn(() => lie<Hooks.TurnUpdate>(value))],
           [
             "prepareNextTurn",
-            Hooks.prepareNextTurn(() => ({ messages: value as ReadonlyArray<Messages.AgentMessage> }))
+            Hooks.prepareNextTurn(() => ({ messages: lie<ReadonlyArray<Messages.AgentMessage>>(value) }))
           ],
-          ["prepareNextTurn", Hooks.prepareNextTurn(() => ({ messages: [value as Messages.AgentMessage] }))],
-          ["finishTurn", Hooks.finishTurn(() => value as Hooks.TurnDecision)],
-          ["apiKey", Hooks.apiKey(() => value as string)]
+          ["prepareNextTurn", Hooks.prepareNextTurn(() => ({ messages: [lie<Messages.AgentMessage>(value)] }))],
+          ["finishTurn", Hooks.finishTurn(() => lie<Hooks.TurnDecision>(value))],
+          ["apiKey", Hooks.apiKey(() => lie<string>(value))]
         ]
         for (const [kind, hook] of hooks) {
           yield* Effect.gen(function*() {
@@ -88,11 +91,11 @@ describe("Things that bite", () => {
         const agent = yield* Agent.make({ tools: [echo] })
         const before = yield* agent.messages
         const isList = name.startsWith("a list")
-        const inside = { role: "user", content: value, timestamp: 0 } as Messages.AgentMessage
+        const inside = lie<Messages.AgentMessage>({ role: "user", content: value, timestamp: 0 })
         const list: Array<
           [what: string, effect: Effect.Effect<unknown, unknown, Scope.Scope | StreamFn.StreamFn>, tag: string]
         > = []
-        for (const message of [value as Messages.AgentMessage, inside]) {
+        for (const message of [lie<Messages.AgentMessage>(value), inside]) {
           const messages = [message]
           list.push(
             ["prompt", agent.prompt(message), "InvalidPrompt"],
@@ -111,7 +114,7 @@ describe("Things that bite", () => {
           if (isList && Exit.isSuccess(exit)) continue
           assert(Exit.isFailure(exit), what)
           const error = Cause.squash(exit.cause)
-          assert.strictEqual((error as { readonly _tag?: unknown })._tag, tag, `${what}: ${String(error)}`)
+          assert.strictEqual(tagOf(error), tag, `${what}: ${String(error)}`)
         }
         if (!isList) assert.deepStrictEqual(yield* agent.messages, before)
         assert.deepStrictEqual(yield* agent.queued, { steering: [], followUps: [] })
@@ -145,9 +148,9 @@ describe("Things that bite", () => {
         for (const [index, list] of lists.entries()) {
           const provider = StreamFn.layer(({ messages }) =>
             Stream.fromIterable(
-              (messages.at(-1)?.role === "user" && !messages.some(({ role }) => role === "assistant")
-                ? list
-                : [start, { type: "done" }]) as ReadonlyArray<StreamFn.StreamEvent>
+              messages.at(-1)?.role === "user" && !messages.some(({ role }) => role === "assistant")
+                ? list.map(lie<StreamFn.StreamEvent>)
+                : [start, { type: "done" } as const]
             )
           )
           yield* Effect.gen(function*() {
@@ -175,7 +178,7 @@ describe("Things that bite", () => {
       for (const [index, result] of odd.entries()) {
         const tools = [
           returning(result),
-          tool("updates", ({ update }) => Effect.as(update(result as Tools.ToolResult), "done"))
+          tool("updates", ({ update }) => Effect.as(update(lie<Tools.ToolResult>(result)), "done"))
         ]
         const lines = yield* Effect.gen(function*() {
           const agent = yield* Agent.make({ tools })
@@ -199,7 +202,7 @@ describe("Things that bite", () => {
     for (const place of ["setModel", "setModel in a run", "prepareRequest", "prepareNextTurn", "options"] as const) {
       it.effect(`a model that is none (${name}, by ${place}): the run settles, the transcript is one`, () =>
         Effect.gen(function*() {
-          const odd = model as StreamFn.Model
+          const odd = lie<StreamFn.Model>(model)
           const hook = place === "prepareRequest"
             ? [Hooks.prepareRequest(() => ({ model: odd }))]
             : place === "prepareNextTurn"

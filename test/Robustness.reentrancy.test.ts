@@ -5,6 +5,7 @@ import { Agent, ConvertToLlm, type Events, Hooks, Messages, StreamFn, Tools } fr
 import { ScriptedModel } from "../src/testing/index.ts"
 import { logged } from "./utils/agents.ts"
 import { Recorder } from "./utils/events.ts"
+import { lie, tagOf } from "./utils/hostile.ts"
 import { assertInvariants } from "./utils/invariants.ts"
 import { echo } from "./utils/sampleTools.ts"
 
@@ -29,7 +30,7 @@ const methods: ReadonlyArray<Method> = [
   ["appendMessages", (agent) => agent.appendMessages([Messages.user("other")]), "AgentBusy"],
   ["Agent.stream", (agent) => Stream.runDrain(Agent.stream(agent, "inner")), "AgentBusy"],
   ["steer", (agent) => agent.steer("S"), "done"],
-  ["steer a list that is none", (agent) => agent.steer({} as Messages.AgentMessage), "InvalidPrompt"],
+  ["steer what is no message", (agent) => agent.steer(lie({})), "InvalidPrompt"],
   ["followUp", (agent) => agent.followUp("F"), "done"],
   ["note", (agent) => agent.note("N"), "done"],
   ["withdraw", (agent) => agent.withdraw("1"), "done"],
@@ -111,7 +112,7 @@ const askFrom = (place: Place, [name, call, expected]: Method) =>
         // Cannot be cut: what follows an abort shows that it has returned.
         return Effect.uninterruptible(Effect.map(Effect.exit(call(host.agent!)), (exit) => {
           const error = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
-          answers[0] = error === undefined ? "done" : String((error as { readonly _tag?: unknown })._tag ?? error)
+          answers[0] = error === undefined ? "done" : tagOf(error)
         }))
       })
     const work = Tools.make("work", {

@@ -101,12 +101,12 @@ export const openBatch = (
   return run.batch = batch
 }
 
-const started = ({ toolCall }: Call): AgentEvent => ({
-  type: "tool_execution_start",
-  toolCallId: toolCall.id,
-  toolName: toolCall.name,
-  args: toolCall.arguments
-})
+/** Begins the call and gives the event that says so. */
+const begun = (call: Call): AgentEvent => {
+  call.state = "started"
+  const { id, name, arguments: args } = call.toolCall
+  return { type: "tool_execution_start", toolCallId: id, toolName: name, args }
+}
 
 /** Ends the call and gives the event that says so. */
 const ended = (call: Call, final: Answered): AgentEvent => {
@@ -273,8 +273,7 @@ const executeCalls = (run: Run, batch: Batch, calls: ReadonlyArray<Call>): Effec
   })
 
 const gate = Effect.fnUntraced(function*(run: Run, batch: Batch, call: Call) {
-  call.state = "started"
-  let pending = run.emit(started(call))
+  let pending = run.emit(begun(call))
   if (pending !== undefined) yield* pending
   const prepared = batch.sealed
     ? sealed
@@ -317,27 +316,28 @@ export const runBatch = Effect.fnUntraced(function*(run: Run, batch: Batch) {
 
 /** Answers what an abort left open: every call gets its end, every call gets its result (A2). */
 export const closeBatch = Effect.fnUntraced(
-  function*(run: Run, batch: Batch, emit: (event: AgentEvent) => Effect.Effect<void>) {
+  function*(run: Run, batch: Batch, step: (step: () => AgentEvent | undefined) => Effect.Effect<void>) {
+    const closeResult = (index: number, call: Call): Effect.Effect<void> =>
+      // Results are recorded in call order, so their number tells which are missing.
+      Effect.suspend(() => {
+        if (index < run.turnResults.length) return Effect.void
+        const message = resultMessage(run, call)
+        return Effect.andThen(
+          step(() => ({ type: "message_start", message })),
+          step(() => ({ type: "message_end", message }))
+        )
+      })
     for (const [index, call] of batch.calls.entries()) {
-      if (call.state === "waiting") yield* emit(started(call))
-      if (call.state !== "ended") yield* emit(ended(call, call.state === "running" ? leftBehind : aborted))
-      if (batch.sequential) yield* closeResult(run, index, call, emit)
+      yield* step(() => call.state === "waiting" ? begun(call) : undefined)
+      yield* step(() =>
+        call.state === "ended" ? undefined : ended(call, call.state === "running" ? leftBehind : aborted)
+      )
+      if (batch.sequential) yield* closeResult(index, call)
     }
-    if (!batch.sequential) {
-      for (const [index, call] of batch.calls.entries()) yield* closeResult(run, index, call, emit)
-    }
-    run.batch = undefined
+    if (!batch.sequential) { for (const [index, call] of batch.calls.entries()) yield* closeResult(index, call) }
+    yield* step(() => {
+      run.batch = undefined
+      return undefined
+    })
   }
 )
-
-/** Results are recorded in call order, so their number tells which are missing. */
-const closeResult = (
-  run: Run,
-  index: number,
-  call: Call,
-  emit: (event: AgentEvent) => Effect.Effect<void>
-): Effect.Effect<void> => {
-  if (index < run.turnResults.length) return Effect.void
-  const message = resultMessage(run, call)
-  return Effect.andThen(emit({ type: "message_start", message }), emit({ type: "message_end", message }))
-}

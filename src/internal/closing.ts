@@ -10,7 +10,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { type RunError, RunOutcome } from "../Errors.ts"
 import type { AgentEvent } from "../Events.ts"
-import { toolCalls } from "../Messages.ts"
+import { type AssistantMessage, toolCalls } from "../Messages.ts"
 import { RunResult } from "../RunResult.ts"
 import { Accumulator } from "./accumulator.ts"
 import { type Batch, closeBatch, openBatch } from "./batch.ts"
@@ -19,46 +19,61 @@ import * as Log from "./log.ts"
 import { abortedResponse, ask, hookError } from "./response.ts"
 import type { Run } from "./run.ts"
 
-type Emit = (event: AgentEvent) => Effect.Effect<void>
+/**
+ * One step of the ending: changes the state and gives the event that tells of it, if any. Whoever was replaced in the
+ * meantime takes no step any more. A step is one operation, so that two who end a run never see half of it.
+ */
+export type Step = (step: () => AgentEvent | undefined) => Effect.Effect<void>
 
-/** Whoever was replaced in the meantime stops here. */
 const stillOwner = (run: Run, owner: number): Effect.Effect<void> =>
   Effect.suspend(() => run.owner === owner ? Effect.void : Effect.interrupt)
 
-const emitFor = (run: Run, owner: number): Emit => (event) =>
+const stepFor = (run: Run, owner: number): Step => (step) =>
   Effect.suspend(() => {
-    const pending = run.emitter.emit(event)
+    if (run.owner !== owner) return Effect.interrupt
+    const event = step()
+    const pending = event === undefined ? undefined : run.emitter.emit(event)
     return pending === undefined ? Effect.void : Effect.andThen(pending, stillOwner(run, owner))
   })
 
-/** Gives an unfinished response its end: the error's, or the abort's. */
-const closeResponse = Effect.fnUntraced(function*(run: Run, error: RunError | undefined, emit: Emit) {
+/** The final form of a response that was not finished: ended by the error, or by the abort. */
+const finishResponse = (run: Run, error: RunError | undefined): AssistantMessage => {
   const { model, thinkingLevel } = run.requested ?? run.settings
-  const announced = run.openMessage !== undefined
   const response = run.response ?? new Accumulator(model, run.now())
   run.response = response
   if (error === undefined) response.stop("aborted", abortedResponse)
   else response.stop("error", error.message)
-  const message = response.message(thinkingLevel)
   run.told = error
-  if (!announced) yield* emit({ type: "message_start", message })
-  yield* emit({ type: "message_end", message })
+  return response.message(thinkingLevel)
+}
+
+const closeResponse = Effect.fnUntraced(function*(run: Run, step: Step) {
+  const finished = () => finishResponse(run, failureOf(run.outcome))
+  yield* step(() => run.openMessage === undefined ? { type: "message_start", message: finished() } : undefined)
+  yield* step(() => ({ type: "message_end", message: finished() }))
 })
 
 /**
  * Asks `finishTurn` about the open turn; the answer is ignored, the run is over. It runs in a fiber of its own, which the
  * end of the grace period leaves behind.
  */
-const finishOpenTurn = Effect.fnUntraced(function*(run: Run, owner: number) {
-  const message = run.turnMessage
-  if (run.turnFinished || message === undefined) return
-  run.turnFinished = true
-  for (const hook of run.config.hooks.finishTurn) {
-    const turn = run.finishedTurn(message)
+const finishOpenTurn = Effect.fnUntraced(function*(run: Run, step: Step, owner: number) {
+  const { finishTurn } = run.config.hooks
+  let message: AssistantMessage | undefined
+  yield* step(() => {
+    message = run.turnFinished ? undefined : run.turnMessage
+    run.turnFinished = true
+    return undefined
+  })
+  if (message === undefined) return
+  const turn = run.finishedTurn(message)
+  for (const hook of finishTurn) {
     const asking = withinHookTime(run, "finishTurn", ask(() => hook(turn)))
     const fiber = yield* Effect.forkDetach(asking, { startImmediately: true })
     run.finishing = fiber
-    const exit = yield* Fiber.await(fiber)
+    // Whoever takes over has no time left to wait.
+    if (owner > 0) fiber.interruptUnsafe()
+    const exit = owner > 0 ? fiber.pollUnsafe() ?? Exit.void : yield* Fiber.await(fiber)
     yield* stillOwner(run, owner)
     run.finishing = undefined
     if (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause)) yield* finishTurnFailed(run, exit.cause)
@@ -78,34 +93,38 @@ const finishTurnFailed = (run: Run, cause: Cause.Cause<unknown>): Effect.Effect<
 const failureOf = (outcome: RunOutcome | undefined): RunError | undefined =>
   outcome?._tag === "Failed" ? outcome.error : undefined
 
-const closeTurn = Effect.fnUntraced(function*(run: Run, emit: Emit, owner: number) {
-  yield* finishOpenTurn(run, owner)
-  yield* emit({ type: "turn_end", message: run.turnMessage!, toolResults: run.turnResults })
+const closeTurn = Effect.fnUntraced(function*(run: Run, step: Step, owner: number) {
+  yield* finishOpenTurn(run, step, owner)
+  yield* step(() => ({ type: "turn_end", message: run.turnMessage!, toolResults: run.turnResults }))
 })
 
-const closeOpen = Effect.fnUntraced(function*(run: Run, owner: number) {
-  const emit = emitFor(run, owner)
-  if (!run.started) yield* emit({ type: "agent_start" })
-  if (!run.turnOpen && run.prompts.length > 0) yield* emit({ type: "turn_start" })
-  if (run.openMessage !== undefined && run.response === undefined) {
-    yield* emit({ type: "message_end", message: run.openMessage })
-  }
+const closeOpen = Effect.fnUntraced(function*(run: Run, step: Step, owner: number) {
+  yield* step(() => run.started ? undefined : { type: "agent_start" })
+  yield* step(() => !run.turnOpen && run.prompts.length > 0 ? { type: "turn_start" } : undefined)
+  const closeMessage = step(() =>
+    run.openMessage !== undefined && run.response === undefined
+      ? { type: "message_end", message: run.openMessage }
+      : undefined
+  )
+  yield* closeMessage
   while (run.prompts.length > 0) {
-    const message = run.prompts[0]!
-    run.prompts = run.prompts.slice(1)
-    yield* emit({ type: "message_start", message })
-    yield* emit({ type: "message_end", message })
+    yield* step(() => {
+      const [message, ...rest] = run.prompts
+      run.prompts = rest
+      return message === undefined ? undefined : { type: "message_start", message }
+    })
+    yield* closeMessage
   }
-  if (run.turnOpen && run.turnMessage === undefined) yield* closeResponse(run, failureOf(run.outcome), emit)
+  if (run.turnOpen && run.turnMessage === undefined) yield* closeResponse(run, step)
   const batch = run.batch ?? unopenedBatch(run)
-  if (batch !== undefined) yield* closeBatch(run, batch, emit)
-  if (run.turnOpen) yield* closeTurn(run, emit, owner)
+  if (batch !== undefined) yield* closeBatch(run, batch, step)
+  if (run.turnOpen) yield* closeTurn(run, step, owner)
   const error = failureOf(run.outcome)
   if (error === undefined || run.told === error) return
   // A failure that no message tells of yet stands in a turn of its own (H5).
-  yield* emit({ type: "turn_start" })
-  yield* closeResponse(run, error, emit)
-  yield* closeTurn(run, emit, owner)
+  yield* step(() => ({ type: "turn_start" }))
+  yield* closeResponse(run, step)
+  yield* closeTurn(run, step, owner)
 })
 
 /** The batch of a message whose calls were not begun. */
@@ -119,24 +138,44 @@ const unopenedBatch = (run: Run): Batch | undefined => {
 
 /** Ends the run. Runs uninterruptibly, in whatever fiber owns the run's end. */
 export const close = Effect.fnUntraced(function*(run: Run, outcome: RunOutcome, owner: number) {
-  run.outcome = outcome
-  if (run.held !== undefined) {
-    run.held.queue.putBack(run.held.messages.slice(run.held.next))
+  const step = stepFor(run, owner)
+  yield* step(() => {
+    run.outcome = outcome
+    if (run.held !== undefined) run.held.queue.putBack(run.held.messages.slice(run.held.next))
     run.held = undefined
-  }
+    return undefined
+  })
   if (!run.ended) {
-    if (outcome._tag !== "Completed") yield* closeOpen(run, owner)
+    if (outcome._tag !== "Completed") yield* closeOpen(run, step, owner)
     if (run.leftovers !== undefined && owner === 0) yield* awaitLeftovers(run)
-    run.result = new RunResult(run.outcome, run.added)
-    yield* emitFor(run, owner)({ type: "agent_end", messages: run.added, outcome: run.outcome })
+    yield* step(() => {
+      if (run.ended) return undefined
+      run.result = new RunResult(run.outcome!, run.added)
+      return { type: "agent_end", messages: run.added, outcome: run.outcome! }
+    })
   }
-  yield* run.settle(run.result!)
-  Deferred.doneUnsafe(run.done, Exit.succeed(run.result!))
+  yield* settle(run)
 })
 
-/** Ends a stopped run in the place of its fiber, which does not stop: what still works is left behind. */
-export const takeOver = Effect.fnUntraced(function*(run: Run) {
-  const fork = Effect.runForkWith(yield* Effect.context())
+/** Tells the host, then those who wait; once. */
+const settle = (run: Run): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    if (run.settled) return Effect.void
+    run.settled = true
+    return Effect.andThen(
+      run.settle(run.result!),
+      Effect.sync(() => Deferred.doneUnsafe(run.done, Exit.succeed(run.result!)))
+    )
+  })
+
+/**
+ * Ends a stopped run in the place of its fiber, which does not stop: what still works is left behind. Runs in the context
+ * of the run, so that hooks and listeners are inside it.
+ */
+export const takeOver = (run: Run): Effect.Effect<void> => Effect.updateContext(takeOverInside(run), () => run.services)
+
+const takeOverInside = Effect.fnUntraced(function*(run: Run) {
+  const fork = Effect.runForkWith(run.services)
   const owner = ++run.owner
   run.finishing?.interruptUnsafe()
   run.emitter.detach((effect) => void fork(effect))

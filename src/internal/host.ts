@@ -6,6 +6,7 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
 import type * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
@@ -17,7 +18,6 @@ import type {
   Listener,
   ObserveOptions,
   Options,
-  PromptOptions,
   QueueOptions,
   Unsubscribe
 } from "../Agent.ts"
@@ -34,7 +34,7 @@ import { admit } from "./admit.ts"
 import { Emitter, type Subscriber, subscriber, type Subscribers } from "./emitter.ts"
 import { pairUp, readPrompt, readQueued, readTranscript } from "./hostInput.ts"
 import { wellFormed } from "./json.ts"
-import { abort as abortRun, start, startAndJoin, stopForListener } from "./lifecycle.ts"
+import { abort as abortRun, join, start, stopForListener } from "./lifecycle.ts"
 import { Mailbox } from "./mailbox.ts"
 import { observe } from "./observer.ts"
 import { answersToOpenCalls } from "./openCalls.ts"
@@ -63,7 +63,8 @@ const withoutAmbient: <R>(
 ) => Context.Context<Exclude<R, Scope.Scope | Tracer.ParentSpan>> = Context.omit(
   Scope.Scope,
   Tracer.ParentSpan,
-  CurrentRun
+  CurrentRun,
+  Budget
 )
 
 /** From the start of a run until the agent is idle: the run, and those that follow-ups of its listeners start. */
@@ -80,12 +81,16 @@ const joined = (results: ReadonlyArray<RunResult>): RunResult => {
   return results.length === 1 ? last : new RunResult(last.outcome, results.flatMap((result) => result.messages))
 }
 
+type Restore = <B>(effect: Effect.Effect<B>) => Effect.Effect<B>
+
 const noCalls: ReadonlySet<string> = new Set()
 
 /** Methods are getters of functions: they work when they are taken off the agent, and cost an idle agent nothing. */
 class Host implements AgentService {
   readonly #config: BaseConfig
   readonly #services: Context.Context<never>
+  /** The budget the agent was made in. */
+  readonly #budget: BudgetState | undefined
   readonly #settings: RunSettings
   readonly #subscribers: Subscribers = { list: [] }
   readonly #mailbox: Mailbox
@@ -101,6 +106,7 @@ class Host implements AgentService {
   constructor(options: {
     readonly config: BaseConfig
     readonly services: Context.Context<never>
+    readonly budget: BudgetState | undefined
     readonly settings: RunSettings
     readonly messages: ReadonlyArray<AgentMessage>
     readonly mailbox: Mailbox
@@ -109,6 +115,7 @@ class Host implements AgentService {
   }) {
     this.#config = options.config
     this.#services = options.services
+    this.#budget = options.budget
     this.#settings = options.settings
     this.#transcript = new Transcript(options.messages)
     this.#mailbox = options.mailbox
@@ -121,11 +128,8 @@ class Host implements AgentService {
   // ---------------------------------------------------------------------------
 
   get prompt(): AgentService["prompt"] {
-    return (
-      input: string | AgentMessage | ReadonlyArray<AgentMessage>,
-      options: PromptOptions = {}
-    ): Effect.Effect<RunResult, AgentBusy | InvalidPrompt> => {
-      return Effect.withFiber((fiber): Effect.Effect<RunResult, AgentBusy | InvalidPrompt> => {
+    return (input, options = {}) =>
+      this.#guarded((fiber, restore): Effect.Effect<RunResult, AgentBusy | InvalidPrompt> => {
         const activity = this.#activity
         if (activity !== undefined && (options.whileRunning === undefined || isInside(fiber, activity.run))) {
           return Effect.fail(busyPrompting())
@@ -135,17 +139,21 @@ class Host implements AgentService {
         if (Result.isFailure(messages)) return Effect.fail(messages.failure)
         if (activity === undefined) {
           const results = answersToOpenCalls(this.#transcript.messages)
-          return this.#begin({ _tag: "Prompts", results, prompts: messages.success, fromSteering: false })
+          return this.#begin(fiber, restore, {
+            _tag: "Prompts",
+            results,
+            prompts: messages.success,
+            fromSteering: false
+          })
         }
         const queue = options.whileRunning === "steer" ? this.#mailbox.steering : this.#mailbox.followUps
         for (const message of messages.success) queue.offer(message)
-        return startAndJoin(Effect.void, activity.done, this.abort)
+        return join(restore, activity.done, this.abort)
       })
-    }
   }
 
   get continue(): Effect.Effect<RunResult, AgentBusy | CannotContinue> {
-    return Effect.suspend((): Effect.Effect<RunResult, AgentBusy | CannotContinue> => {
+    return this.#guarded((fiber, restore): Effect.Effect<RunResult, AgentBusy | CannotContinue> => {
       if (this.#activity !== undefined) return Effect.fail(busyContinuing())
       if (this.#closed) return Effect.fail(closed())
       const { messages } = this.#transcript
@@ -156,18 +164,30 @@ class Host implements AgentService {
         )
       }
       const results = answersToOpenCalls(messages)
-      if (last.role !== "assistant" || results.length > 0) return this.#begin({ _tag: "Continue", results })
+      if (last.role !== "assistant" || results.length > 0) {
+        return this.#begin(fiber, restore, { _tag: "Continue", results })
+      }
       for (const queue of [this.#mailbox.steering, this.#mailbox.followUps]) {
         const prompts = queue.take()
-        if (prompts.length > 0) {
-          for (const message of prompts) queue.delivered(message, 1)
-          return this.#begin({ _tag: "Prompts", results: [], prompts, fromSteering: queue === this.#mailbox.steering })
-        }
+        if (prompts.length === 0) continue
+        for (const message of prompts) queue.delivered(message, 1)
+        const fromSteering = queue === this.#mailbox.steering
+        return this.#begin(fiber, restore, { _tag: "Prompts", results: [], prompts, fromSteering })
       }
       return Effect.fail(
         new CannotContinue({ reason: "AssistantTail", message: "Cannot continue from message role: assistant" })
       )
     })
+  }
+
+  /**
+   * What asks whether the agent is idle and makes it busy is one operation, inside a region that is not interrupted: two
+   * prompts never both begin, and none begins without somebody who waits for it.
+   */
+  #guarded<A, E>(
+    f: (fiber: Fiber.Fiber<unknown, unknown>, restore: Restore) => Effect.Effect<A, E>
+  ): Effect.Effect<A, E> {
+    return Effect.uninterruptibleMask((restore) => Effect.withFiber((fiber) => f(fiber, restore)))
   }
 
   get abort(): Effect.Effect<void> {
@@ -191,13 +211,11 @@ class Host implements AgentService {
     })
   }
 
-  #begin(beginning: Beginning): Effect.Effect<RunResult> {
-    return Effect.withFiber((fiber) => {
-      const run = this.#makeRun(fiber.getRef(Clock.Clock), fiber.getRef(Budget) ?? Context.get(this.#services, Budget))
-      const activity: Activity = { run, aborted: false, results: [], done: Deferred.makeUnsafe() }
-      this.#activity = activity
-      return startAndJoin(this.#start(run, beginning), activity.done, this.abort)
-    })
+  #begin(fiber: Fiber.Fiber<unknown, unknown>, restore: Restore, beginning: Beginning): Effect.Effect<RunResult> {
+    const run = this.#makeRun(fiber.getRef(Clock.Clock), fiber.getRef(Budget) ?? this.#budget)
+    const activity: Activity = { run, aborted: false, results: [], done: Deferred.makeUnsafe() }
+    this.#activity = activity
+    return Effect.andThen(this.#start(run, beginning), join(restore, activity.done, this.abort))
   }
 
   #start(run: Run, beginning: Beginning): Effect.Effect<void> {
@@ -267,7 +285,7 @@ class Host implements AgentService {
   #becomeIdle(clock: Clock.Clock, activity: Activity): void {
     this.#activity = undefined
     const now = clock.currentTimeMillisUnsafe()
-    for (const note of this.#mailbox.notes.splice(0)) this.#transcript.push(admit(note, now))
+    this.#append(this.#mailbox.notes.splice(0), now)
     Deferred.doneUnsafe(activity.done, Exit.succeed(joined(activity.results)))
   }
 
@@ -319,7 +337,7 @@ class Host implements AgentService {
       return Effect.flatMap(readQueued(message), (note) =>
         Effect.clockWith((clock) => {
           if (this.#activity !== undefined) this.#mailbox.notes.push(note)
-          else this.#transcript.push(admit(note, clock.currentTimeMillisUnsafe()))
+          else this.#append([note], clock.currentTimeMillisUnsafe())
           return Effect.void
         }))
     }
@@ -449,10 +467,18 @@ class Host implements AgentService {
       return Effect.clockWith((clock): Effect.Effect<void, AgentBusy | AgentConfigError> => {
         if (this.#activity !== undefined) return Effect.fail(busyChanging())
         return Effect.map(Effect.fromResult(readTranscript(messages)), (read) => {
-          for (const message of read) this.#transcript.push(admit(message, clock.currentTimeMillisUnsafe()))
+          this.#append(read, clock.currentTimeMillisUnsafe())
         })
       })
     }
+  }
+
+  /** Adds to the transcript of an idle agent. Nothing comes between an open call and its answer. */
+  #append(messages: ReadonlyArray<AgentMessage>, now: number): void {
+    const answers = messages.length === 0 || messages[0]?.role === "toolResult"
+      ? []
+      : answersToOpenCalls(this.#transcript.messages)
+    for (const message of [...answers, ...messages]) this.#transcript.push(admit(message, now))
   }
 
   get messages(): Effect.Effect<ReadonlyArray<AgentMessage>> {
@@ -484,7 +510,7 @@ class Host implements AgentService {
       return Effect.contextWith((services: Context.Context<R>) =>
         Effect.sync(() => {
           // A listener that is subscribed inside a run is not part of that run.
-          const own = Context.omit(CurrentRun)(services)
+          const own = Context.omit(CurrentRun, Budget)(services)
           const remove = this.#attach(
             subscriber(listener, (effect) => Effect.provideContext(effect, own), options?.required === true)
           )
@@ -559,6 +585,7 @@ export const makeHost = Effect.fnUntraced(
     const host = new Host({
       config,
       services,
+      budget: Context.get(given, Budget),
       settings,
       messages: first === undefined ? messages : [first, ...messages],
       mailbox: new Mailbox(yield* makeQueue(options.steeringMode), yield* makeQueue(options.followUpMode)),

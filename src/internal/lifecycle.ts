@@ -30,11 +30,10 @@ const outcomeOf = (run: Run, exit: Exit.Exit<RunOutcome, RunError>): RunOutcome 
 export const start = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effect.Effect<void> =>
   Effect.withFiber((caller) => {
     const parent = caller.getRef(CurrentRun)
-    const work = Effect.updateContext(
-      execute(run, loop),
-      (services: Context.Context<never>) =>
-        Context.add(Context.add(services, CurrentRun, { run, parent }), Budget, run.budget)
-    )
+    const work = Effect.updateContext(execute(run, loop), (services: Context.Context<never>) => {
+      run.services = Context.add(Context.add(services, CurrentRun, { run, parent }), Budget, run.budget)
+      return run.services
+    })
     return Effect.andThen(
       Effect.forkDetach(work, { startImmediately: true, uninterruptible: true }),
       run.budget === undefined ? Effect.void : stopInTime(run)
@@ -107,15 +106,9 @@ export const stopForListener = (run: Run) => (error: ListenerError): Effect.Effe
 /** Aborts the run; see {@link stop}. */
 export const abort = (run: Run): Effect.Effect<void> => stop(run, RunOutcome.Aborted())
 
-/**
- * Starts something and waits for its end. Interrupting the wait aborts it, and the interruption goes on when that is
- * settled; there is no moment in between at which an interruption could get lost.
- */
-export const startAndJoin = <A>(
-  starting: Effect.Effect<void>,
+/** Waits for the end of something that was started. Interrupting the wait aborts it, then the interruption goes on. */
+export const join = <A>(
+  restore: <B>(effect: Effect.Effect<B>) => Effect.Effect<B>,
   done: Deferred.Deferred<A>,
   aborting: Effect.Effect<void>
-): Effect.Effect<A> =>
-  Effect.uninterruptibleMask((restore) =>
-    Effect.andThen(starting, Effect.onInterrupt(restore(Deferred.await(done)), () => aborting))
-  )
+): Effect.Effect<A> => Effect.onInterrupt(restore(Deferred.await(done)), () => aborting)

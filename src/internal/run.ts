@@ -120,6 +120,9 @@ export class Run {
   told: RunError | undefined
   outcome: RunOutcome | undefined
   result: RunResult | undefined
+  settled = false
+  /** The context its fiber works in, in which code of the run knows that it is inside. */
+  services: Context.Context<never> = Context.empty()
 
   /** What the run counts against, with the budgets around it. */
   readonly budget: BudgetState | undefined

@@ -1,6 +1,6 @@
 /** Section F of the public faults: listeners that fail, ask back or are slow, hooks that fail or hang, ends that are missing. */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Fiber, Layer, Stream } from "effect"
+import { Clock, Effect, Fiber, type Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Agent, ConvertToLlm, Errors, type Events, Hooks, Messages } from "../../src/index.ts"
 import { ScriptedModel, Transcript } from "../../src/testing/index.ts"
@@ -437,7 +437,9 @@ describe("Hooks that break (B104)", () => {
         assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages, accepted: ["go"] })
         assert.isAtMost(recorder.times.at(-1)! - recorder.times[0]!, 10 * 3_600_000 + 1000)
       }).pipe(
-        Effect.provide(hooked(kind, () => Effect.uninterruptible(Effect.sleep("1000 hours")) as Effect.Effect<never>)),
+        Effect.provide(
+          hooked(kind, () => Effect.andThen(Effect.uninterruptible(Effect.sleep("1000 hours")), Effect.never))
+        ),
         logged,
         withStage({ responses: [calls([["a", "echo", { x: "1" }], ["b", "echo", { x: "2" }]]), fine] })
       ))

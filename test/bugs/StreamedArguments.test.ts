@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { Agent, Hooks, Messages, type StreamFn, Tools } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { ofType } from "../utils/events.ts"
+import { lie } from "../utils/hostile.ts"
 import { finish } from "../utils/play.ts"
 import { counting } from "../utils/sampleTools.ts"
 import { assertRefusal, listen, modes, play, withStage } from "./scene.ts"
@@ -222,7 +223,7 @@ describe("Streamed arguments", () => {
     { type: "toolcall_start", contentIndex: 1, id: "b", name: "write" },
     { type: "toolcall_delta", contentIndex: 0, delta: "{\"n\":" },
     { type: "toolcall_delta", contentIndex: 1, delta: "{\"n\"" },
-    ...middle as ReadonlyArray<StreamFn.StreamEvent>,
+    ...middle.map(lie<StreamFn.StreamEvent>),
     { type: "toolcall_delta", contentIndex: 1, delta: ":2}" },
     { type: "toolcall_delta", contentIndex: 0, delta: "1}" },
     { type: "toolcall_end", contentIndex: 1 },

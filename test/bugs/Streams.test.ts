@@ -5,9 +5,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { Agent, ConvertToLlm, Errors, Hooks, Loop, Messages, StreamFn } from "../../src/index.ts"
+import { type Agent, ConvertToLlm, Errors, Hooks, Loop, Messages, StreamFn } from "../../src/index.ts"
 import { ScriptedModel, Transcript } from "../../src/testing/index.ts"
 import { ofType, Recorder } from "../utils/events.ts"
+import { lie } from "../utils/hostile.ts"
 import { assertInvariants } from "../utils/invariants.ts"
 import { finish, loop, watched } from "../utils/play.ts"
 import { counting, echo } from "../utils/sampleTools.ts"
@@ -58,7 +59,8 @@ const goWrong = (response: ScriptedModel.Response) =>
     assert.deepStrictEqual(ran, [])
     const [first, second] = scene.runs
     assert.strictEqual(second!.outcome._tag, "Completed")
-    const [message, ...more] = first!.messages.filter((message) => message.role === "assistant")
+    const responses = first!.messages.filter((message) => message.role === "assistant")
+    const [message, ...more] = responses
     assert(message !== undefined && more.length === 0)
     assert.strictEqual(message.stopReason, "error")
     // No later request has an open call in it.
@@ -107,7 +109,7 @@ describe("Streams", () => {
     for (const [what, list] of [["a partial call", callOpen], ["a whole call", callWhole]] as const) {
       it.effect(`B84: a stream that ${name} behind ${what}: the call is a record, never run, in no later request`, () =>
         Effect.gen(function*() {
-          const moved = list.map((event) => ({ ...event, contentIndex: 1 }) as StreamFn.StreamEvent)
+          const moved = list.map((event) => Object.assign({}, event, { contentIndex: 1 }))
           const { error, message, scene } = yield* goWrong(
             end([start, ...textOpen, { type: "text_end", contentIndex: 0 }, ...moved])
           )
@@ -161,10 +163,10 @@ describe("Streams", () => {
       StreamFn.layer(() => Stream.unwrap(Effect.promise(() => Promise.reject(new Error("boom"))))),
       "ModelError"
     ],
-    ["a StreamFn that gives nothing", StreamFn.layer(() => undefined as unknown as Stream.Stream<never>), "ModelError"],
+    ["a StreamFn that gives nothing", StreamFn.layer(() => lie(undefined)), "ModelError"],
     [
       "a StreamFn that gives a promise",
-      StreamFn.layer(() => Promise.resolve(Stream.empty) as unknown as Stream.Stream<never>),
+      StreamFn.layer(() => lie(Promise.resolve(Stream.empty))),
       "ModelError"
     ],
     ["a StreamFn that interrupts itself", StreamFn.layer(() => Stream.fromEffect(Effect.interrupt)), "ModelError"],
@@ -302,8 +304,8 @@ describe("Streams", () => {
         const provider = StreamFn.layer(({ messages }) =>
           Stream.fromIterable(
             messages.some((message) => Messages.text(message) === "again")
-              ? [start, ...textOpen, done] as Events
-              : list as Events
+              ? [start, ...textOpen, done]
+              : list.map(lie<StreamFn.StreamEvent>)
           )
         )
         yield* Effect.gen(function*() {
@@ -378,18 +380,18 @@ describe("Streams", () => {
   it.effect("B96 (no provider): blocks of a kind this version does not know are kept, sent back, and never executed", () =>
     Effect.gen(function*() {
       const { ran, tool } = counting("search")
-      const foreign = [
-        { type: "serverToolUse", id: "s", name: "search", arguments: { q: "x" } },
-        { type: "serverToolResult", toolCallId: "s", content: [{ type: "text", text: "found" }] },
+      const foreign: Messages.AssistantMessage["content"] = [
+        lie({ type: "serverToolUse", id: "s", name: "search", arguments: { q: "x" } }),
+        lie({ type: "serverToolResult", toolCallId: "s", content: [{ type: "text", text: "found" }] }),
         { type: "text", text: "found" }
-      ] as unknown as Messages.AssistantMessage["content"]
+      ]
       const scene = yield* play({
         responses: [events([start, { type: "done", content: foreign }]), fine],
         tools: [tool],
         prompts: ["go", "again"]
       })
       assert.deepStrictEqual([ran, scene.shape], [[], "U A U A"])
-      const [sent] = scene.requests[1]!.messages.filter(({ role }) => role === "assistant")
+      const sent = scene.requests[1]!.messages.find(({ role }) => role === "assistant")
       assert.deepInclude(sent, { content: foreign })
     }))
 })
@@ -469,7 +471,7 @@ describe("Idle streams (B92)", () => {
     ["to give its first event", Stream.fromEffect(Effect.as(hours, start)), 30],
     [
       "between events",
-      Stream.concat(Stream.fromIterable([start, ...textOpen] as Events), Stream.fromEffect(Effect.as(hours, done))),
+      Stream.concat(Stream.fromIterable([start, ...textOpen]), Stream.fromEffect(Effect.as(hours, done))),
       60
     ],
     ["to close", Stream.ensuring(Stream.concat(Stream.make(start), Stream.never), hours), 60]

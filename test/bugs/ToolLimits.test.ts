@@ -5,6 +5,7 @@ import { TestClock } from "effect/testing"
 import { Agent, Errors, Hooks, Loop, Messages, Tools } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { ofType } from "../utils/events.ts"
+import { lie } from "../utils/hostile.ts"
 import { finish, watched } from "../utils/play.ts"
 import { echo, resultText, tool } from "../utils/sampleTools.ts"
 import { deaf, quick, slow } from "../utils/timedTools.ts"
@@ -186,7 +187,7 @@ describe("Limits of calls", () => {
 
   it.effect("B71: a time that makes no sense is refused when the agent is made", () =>
     Effect.gen(function*() {
-      for (const timeout of [0, -1, NaN, Infinity, "soon" as "1 second"] as const) {
+      for (const timeout of [0, -1, NaN, Infinity, lie<"1 second">("soon")]) {
         const timed = Tools.make("a", { ...never, timeout, execute: () => Effect.succeed("x") })
         for (const options of [{ tools: [timed] }, { toolTimeout: timeout }]) {
           const error = yield* Effect.flip(Agent.make(options))

@@ -4,6 +4,7 @@ import { Data, Effect, Schema } from "effect"
 import { type Agent, Hooks, Messages, type Tools } from "../../src/index.ts"
 import { ScriptedModel, Transcript } from "../../src/testing/index.ts"
 import { ofType } from "../utils/events.ts"
+import { lie } from "../utils/hostile.ts"
 import { resultText, returning, tool } from "../utils/sampleTools.ts"
 import { assertRefusal, modes, play, type Scene } from "./scene.ts"
 
@@ -24,7 +25,7 @@ const endOf = (scene: Scene, id: string) => {
 }
 
 const contentOf = (scene: Scene, id: string): Messages.ToolResultMessage["content"] => {
-  const [answer] = scene.messages.filter((message) => message.role === "toolResult" && message.toolCallId === id)
+  const answer = scene.messages.find((message) => message.role === "toolResult" && message.toolCallId === id)
   assert(answer?.role === "toolResult")
   return answer.content
 }
@@ -65,13 +66,19 @@ const trap = new Proxy({}, {
 const revoked = Proxy.revocable({}, {})
 revoked.revoke()
 
+class Weird {
+  get name() {
+    return "weird"
+  }
+}
+
 const cycle: { self?: unknown; code: number } = { code: 42 }
 cycle.self = cycle
 
 const unjust = { toJSON: nobody }
 
 /** Values that throw at a logger that looks at them. */
-const shy: ReadonlyArray<unknown> = [trap, revoked.proxy, unreadable, unjust]
+const shy: ReadonlySet<unknown> = new Set([trap, revoked.proxy, unreadable, unjust])
 
 const thrown: ReadonlyArray<[name: string, value: unknown, word: string]> = [
   ["a text", "it broke", "it broke"],
@@ -100,7 +107,7 @@ const thrown: ReadonlyArray<[name: string, value: unknown, word: string]> = [
   ["an object with a cycle", cycle, "42"],
   ["an object with a bigint", { big: 42n }, "42"],
   ["a Map", new Map([["a", 1]]), "Map"],
-  ["a class instance without fields", new (class Weird {})(), "Weird"],
+  ["a class instance without fields", new Weird(), "Weird"],
   ["an object without a prototype", Object.assign(Object.create(null), { code: 42 }), "42"],
   ["an object whose toJSON throws", unjust, ""],
   ["an object whose toString throws", Object.assign(Object.create({ toString: nobody }), { code: 42 }), "42"],
@@ -148,7 +155,7 @@ describe("What tools give back", () => {
             const outcome = seen.find(({ toolCall }) => toolCall.id === name)
             assert.deepStrictEqual([outcome?.isError, `! ${resultText(outcome!.result)}`], [true, answer])
             // What cannot even be looked at cannot be logged by a logger that looks.
-            if (!shy.includes(value)) {
+            if (!shy.has(value)) {
               assert.isTrue(
                 scene.logs.some((entry) => entry.startsWith(`Tool "${name}" failed`)),
                 scene.logs.join("\n")
@@ -246,7 +253,7 @@ describe("What tools give back", () => {
     Effect.gen(function*() {
       for (const content of ["str", 5, [null], { type: "text", text: "x" }] as ReadonlyArray<unknown>) {
         const hook = Hooks.afterToolCall(({ toolCall }) =>
-          toolCall.id === "a" ? { content: content as Tools.Content } : undefined
+          toolCall.id === "a" ? { content: lie<Tools.Content>(content) } : undefined
         )
         const scene = yield* callOdd(returning("str"), [hook])
         if (content === "str") assert.strictEqual(scene.answer("a"), "str")
@@ -288,7 +295,7 @@ describe("What tools give back", () => {
           const odd = tool("odd", () =>
             Effect.sync(() => {
               ran++
-              return result(value) as Tools.ToolResult
+              return lie<Tools.ToolResult>(result(value))
             }))
           const scene = yield* callOdd(odd)
           assertRefusal(scene.answer("a"), "\"odd\" ran", "could not be serialised", path)
@@ -335,7 +342,7 @@ describe("What tools give back", () => {
         tool("odd", ({ update }) =>
           Effect.gen(function*() {
             yield* update({ details: 42n })
-            yield* update({ content: 5 } as unknown as Tools.ToolResult)
+            yield* update(lie({ content: 5 }))
             yield* update("half")
             return "done"
           }))

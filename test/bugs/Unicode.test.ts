@@ -4,6 +4,7 @@ import { Cause, Effect, Queue, Schema } from "effect"
 import { Agent, ConvertToLlm, Hooks, Loop, Messages, Tools } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { type EventOf, ofType } from "../utils/events.ts"
+import { lie } from "../utils/hostile.ts"
 import { assertInvariants } from "../utils/invariants.ts"
 import { finish, watched } from "../utils/play.ts"
 import { echo, returning, tool } from "../utils/sampleTools.ts"
@@ -19,7 +20,7 @@ const halves = ["x\uD83D", "\uDE00x", "\uDE00\uD83D", "😀\uD83D", "\uD99C"]
 const strings = (value: unknown): ReadonlyArray<string> => {
   if (typeof value === "string") return [value]
   if (typeof value !== "object" || value === null) return []
-  return Object.entries(value).flatMap(([key, child]) => [key, ...strings(child)])
+  return Object.entries(value).flatMap(([key, child]) => strings(child).concat(key))
 }
 
 /** Strict UTF-8: the text survives being encoded, and no escape stands for half a character. */
@@ -38,7 +39,7 @@ interface Source extends Partial<Setting> {
 const calling = calls([["a", "echo", { x: "1" }]])
 const custom = (
   note: string
-): Messages.AgentMessage => ({ role: "note", note, timestamp: 0 } as unknown as Messages.AgentMessage)
+): Messages.AgentMessage => lie({ role: "note", note, timestamp: 0 })
 
 const sources: Record<string, (half: string) => Source> = {
   "the text of a tool": (half) => ({ responses: [calls([["a", "odd", {}]]), fine], tools: [returning(half)] }),

@@ -1,7 +1,7 @@
 /** Whole runs of an agent on a script, watched, logged and checked against the invariants. */
 import { assert } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
-import { Agent, type Events, type Hooks, Messages, type StreamFn, type Tools } from "../../src/index.ts"
+import { type Agent, type Events, type Hooks, Messages, type StreamFn, type Tools } from "../../src/index.ts"
 import type { RunResult } from "../../src/RunResult.ts"
 import { ScriptedModel, Transcript } from "../../src/testing/index.ts"
 import { logged } from "../utils/agents.ts"

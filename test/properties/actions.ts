@@ -4,6 +4,7 @@ import * as Agent from "../../src/Agent.ts"
 import * as Messages from "../../src/Messages.ts"
 import type { Receipt } from "../../src/Queues.ts"
 import type { RunResult } from "../../src/RunResult.ts"
+import { extended } from "./random.ts"
 import type { Action, Input } from "./types.ts"
 import { Activity, exitText, type Given, type Way, type World } from "./world.ts"
 
@@ -31,10 +32,13 @@ const messageOf = (input: Input, token: string): Messages.AgentMessage => {
     case "odd":
       return Messages.user(`${token} \ud800`)
     case "rich":
-      return Messages.user([
-        { type: "text", text: token, ...{ signature: "s", more: { n: [1, null] } } },
-        { type: "image", data: "AA==", mimeType: "image/png" }
-      ], { timestamp: 7, ...{ origin: { id: 1 } } })
+      return extended(
+        Messages.user([
+          extended({ type: "text" as const, text: token }, { signature: "s", more: { n: [1, null] } }),
+          { type: "image", data: "AA==", mimeType: "image/png" }
+        ], { timestamp: 7 }),
+        { origin: { id: 1 } }
+      )
     case "custom": {
       const note: unknown = { role: "note", content: token, extra: [{ a: 1 }], timestamp: 0 }
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a role of the host's own
@@ -85,12 +89,16 @@ const asInput = (input: Input, { message, token }: Given): string | Messages.Age
 // -----------------------------------------------------------------------------
 
 const resultText = ({ messages, outcome }: RunResult): string => {
-  const more = outcome._tag === "Limited" ? ` ${outcome.limit}` : outcome._tag === "Failed" ? ` ${outcome.error._tag}` : ""
+  const more = outcome._tag === "Limited"
+    ? ` ${outcome.limit}`
+    : outcome._tag === "Failed"
+    ? ` ${outcome.error._tag}`
+    : ""
   return `${outcome._tag}${more}, ${messages.length} messages`
 }
 
 const stopped = (world: World, how: "abort" | "interrupt" | "close", activity: number): void => {
-  if (world.busy && activity === world.activity) world.log({ kind: "stop", how, activity })
+  if (world.busy && activity === world.current) world.log({ kind: "stop", how, activity })
 }
 
 /** Interrupts an effect after a time, as `Effect.timeout` does, and notes when. */
@@ -106,7 +114,7 @@ const interrupted = (world: World, effect: Effect.Effect<string, unknown>, ms: n
 const prompt = (world: World, action: ActionOf<"prompt">): Effect.Effect<string, unknown> => {
   const { inputs, take, timeout, whileRunning } = action
   const { agent, busy } = world
-  const activity = busy ? world.activity : ++world.activity
+  const activity = busy ? world.current : ++world.activity
   const way = !busy || whileRunning === undefined ? "prompt" : whileRunning === "steer" ? "steering" : "followUp"
   const given = inputs.map((input) => give(world, input, way, busy))
   const list = inputs.map((input, index) => asInput(input, given[index]!))
@@ -128,7 +136,7 @@ const prompt = (world: World, action: ActionOf<"prompt">): Effect.Effect<string,
 }
 
 const continue_ = (world: World): Effect.Effect<string, unknown> => {
-  const activity = world.busy ? world.activity : ++world.activity
+  const activity = world.busy ? world.current : ++world.activity
   return Effect.provideService(Effect.map(world.agent.continue, resultText), Activity, activity)
 }
 
@@ -223,7 +231,7 @@ const setTools = (world: World, names: ReadonlyArray<string>): Effect.Effect<voi
   world.agent.setTools(world.tools.filter(({ name }) => names.includes(name)))
 
 const close = (world: World): Effect.Effect<void> => {
-  stopped(world, "close", world.activity)
+  stopped(world, "close", world.current)
   world.closed = true
   return Scope.close(world.scope, Exit.void)
 }
@@ -297,7 +305,7 @@ const effectOf = (world: World, action: Action): Effect.Effect<unknown, unknown>
     case "continue":
       return continue_(world)
     case "abort":
-      stopped(world, "abort", world.activity)
+      stopped(world, "abort", world.current)
       return agent.abort
     case "close":
       return close(world)
@@ -325,7 +333,7 @@ export const perform = (world: World, action: Action, from: string): Effect.Effe
     return effect.pipe(
       Effect.onExit((exit) =>
         Effect.sync(() => {
-          const result = Exit.isSuccess(exit) ? String(exit.value ?? "ok") : exitText(exit)
+          const result = Exit.isSuccess(exit) ? typeof exit.value === "string" ? exit.value : "ok" : exitText(exit)
           world.log({ kind: "acted", act, action, result })
         })
       ),

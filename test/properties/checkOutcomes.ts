@@ -1,9 +1,9 @@
 /** What the outcome of a run may be (L7, M5, H5, A1), and that whoever asked gets it. */
 import type { RunError } from "../../src/Errors.ts"
 import type { AssistantMessage } from "../../src/Messages.ts"
+import { isTaken } from "./checkStops.ts"
 import type { Played } from "./play.ts"
 import { entriesOf, eventsOf, isExact, runsOf, type RunView, worksOf } from "./runs.ts"
-import { isTaken } from "./checkStops.ts"
 import type { WorkRecord } from "./world.ts"
 
 const stopReasons = (run: RunView): ReadonlyArray<AssistantMessage["stopReason"]> =>
@@ -105,6 +105,11 @@ const beyondLimits = (played: Played, run: RunView): ReadonlyArray<string> => {
 }
 
 const notReached = (played: Played, run: RunView, limit: string): ReadonlyArray<string> => {
+  // A run that code of another run starts counts against that one's limits, too.
+  const isChild = entriesOf(played.world.entries, "act").some(({ action, busy, from }) =>
+    (action.do === "prompt" || action.do === "continue") && !busy && !/^(timeline|end|outside)/.test(from)
+  )
+  if (isChild) return []
   const { limits = {}, repeatedCalls } = played.world.scenario.options
   const spent = spentBefore(played, run, Infinity)
   const none = [`L7: Limited(${limit}), which was not reached`]

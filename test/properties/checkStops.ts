@@ -39,7 +39,9 @@ const isAfter = (played: Played, stop: Stopped, { index, t }: Stopped): boolean 
 /** I2, A3: what began although the run was stopped. `run.end` is no bound: nothing of the run begins later either. */
 const begunAfterStop = (played: Played, run: RunView, stop: Stopped): ReadonlyArray<string> => {
   const { entries, works } = played.world
-  const isLast = !runsOf(played).some(({ activity, start }) => activity === run.activity && start.index > run.start.index)
+  const isLast = !runsOf(played).some(({ activity, start }) =>
+    activity === run.activity && start.index > run.start.index
+  )
   const until = isLast ? Infinity : run.end?.index ?? Infinity
   const requests = entriesOf(entries, "request").filter((request) =>
     request.activity === run.activity && isAfter(played, stop, request) && request.index < until
@@ -55,13 +57,17 @@ const begunAfterStop = (played: Played, run: RunView, stop: Stopped): ReadonlyAr
 }
 
 /** A3: no queue is read after the stop. */
-const readAfterStop = (played: Played, run: RunView, stop: Stopped): ReadonlyArray<string> =>
-  eventsOf(run.entries, "message_start").filter((start) => isAfter(played, stop, start)).flatMap(({ event, index }) => {
-    const given = played.world.given.find((given) => holds(event.message, given))
-    return given === undefined || given.way === "prompt"
-      ? []
-      : [`A3: ${given.token} is delivered at ${index}, after the stop at ${stop.index}`]
-  })
+const readAfterStop = (played: Played, run: RunView, stop: Stopped): ReadonlyArray<string> => {
+  // What a run begins with is recorded in any case, also when it came from a queue (Q4, Q5).
+  if (!run.entries.some(({ index, kind }) => kind === "request" && index < stop.index)) return []
+  return eventsOf(run.entries, "message_start").filter((start) => isAfter(played, stop, start))
+    .flatMap(({ event, index }) => {
+      const given = played.world.given.find((given) => holds(event.message, given))
+      return given === undefined || given.way === "prompt"
+        ? []
+        : [`A3: ${given.token} is delivered at ${index}, after the stop at ${stop.index}`]
+    })
+}
 
 /** A2: calls of tools that work when the run is stopped are answered as aborted. */
 const wrongAnswers = (played: Played, run: RunView, { index: from }: Stopped): ReadonlyArray<string> =>

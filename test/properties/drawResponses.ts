@@ -22,7 +22,9 @@ const argumentsOf = ({ random, traits }: Draw): unknown =>
 const argumentsText = (draw: Draw): string => {
   const text = JSON.stringify(argumentsOf(draw))
   const { random, traits } = draw
-  return traits.broken && random.chance(0.25) ? random.pick([text.slice(0, -1), "{", "", "[1]", "nothing", `${text}}`]) : text
+  return traits.broken && random.chance(0.25)
+    ? random.pick([text.slice(0, -1), "{", "", "[1]", "nothing", `${text}}`])
+    : text
 }
 
 const cut = (random: Random, text: string): ReadonlyArray<string> => {
@@ -39,12 +41,20 @@ const callBlock = (draw: Draw, contentIndex: number): ReadonlyArray<StreamEvent>
     ? [start, { type: "toolcall_end", contentIndex, arguments: argumentsOf(draw) }]
     : [
       start,
-      ...cut(random, argumentsText(draw)).map((delta): StreamEvent => ({ type: "toolcall_delta", contentIndex, delta })),
+      ...cut(random, argumentsText(draw)).map((delta): StreamEvent => ({
+        type: "toolcall_delta",
+        contentIndex,
+        delta
+      })),
       { type: "toolcall_end", contentIndex }
     ]
 }
 
-const textBlock = ({ random, traits }: Draw, kind: "text" | "thinking", contentIndex: number): ReadonlyArray<StreamEvent> => [
+const textBlock = (
+  { random, traits }: Draw,
+  kind: "text" | "thinking",
+  contentIndex: number
+): ReadonlyArray<StreamEvent> => [
   { type: `${kind}_start`, contentIndex },
   ...cut(random, traits.odd ? random.pick(["so", "", "half \ud800 of it"]) : "so be it").map((delta): StreamEvent => ({
     type: `${kind}_delta`,
@@ -98,10 +108,13 @@ const breakProtocol = ({ random }: Draw, events: ReadonlyArray<StreamEvent>): Re
     [2, () => events.filter((_, index) => index !== at)],
     [2, () => [...events.slice(0, at + 1), event, ...events.slice(at + 1)]],
     [1, () => [...events.slice(0, at), ...events.slice(at + 1), event]],
-    [2, () =>
-      events.map((one, index) =>
-        index === at && "contentIndex" in one ? { ...one, contentIndex: random.pick([-1, 7, 0, 0.5]) } : one
-      )],
+    [
+      2,
+      () =>
+        events.map((one, index) =>
+          index === at && "contentIndex" in one ? { ...one, contentIndex: random.pick([-1, 7, 0, 0.5]) } : one
+        )
+    ],
     [1, () => events.slice(0, at)],
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a provider's bug
     [1, () => events.with(at, { type: "surprise" } as unknown as StreamEvent)],

@@ -25,8 +25,7 @@ export const millis = ({ random }: Draw): number =>
     [1, random.pick([500, 1000, 1500, 3000])]
   ])
 
-const span = (draw: Draw): Span =>
-  draw.traits.endless && draw.random.chance(0.25) ? "forever" : millis(draw)
+const span = (draw: Draw): Span => draw.traits.endless && draw.random.chance(0.25) ? "forever" : millis(draw)
 
 export const output = ({ random, traits }: Draw): Oddity =>
   random.weighted<Oddity>([
@@ -145,11 +144,15 @@ const step = (draw: Draw, kind: Kind, depth: number): Step => {
     [4, () => ({ do: "sleep", ms: span(draw) })],
     [traits.deaf ? 3 : 0, () => ({ do: "deaf", ms: span(draw) })],
     [traits.deaf ? 2 : 0, () => ({ do: "sleep", ms: span(draw), cleanup: span(draw) })],
-    [traits.deaf ? 1 : 0, () =>
-      compact({ do: "promise", ms: millis(draw), rejects: random.maybe(traits.failures ? 0.4 : 0, () => true) })],
+    [
+      traits.deaf ? 1 : 0,
+      () => compact({ do: "promise", ms: millis(draw), rejects: random.maybe(traits.failures ? 0.4 : 0, () => true) })
+    ],
     [1, () => ({ do: "yield" })],
-    [traits.reentrant ? 4 : 0, () =>
-      compact({ do: "act", action: action(draw), outside: random.maybe(0.3, () => true) })],
+    [
+      traits.reentrant ? 4 : 0,
+      () => compact({ do: "act", action: action(draw), outside: random.maybe(0.3, () => true) })
+    ],
     [traits.background && depth === 0 ? 2 : 0, () => ({
       do: "background",
       detached: random.chance(0.5),

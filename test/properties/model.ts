@@ -4,7 +4,7 @@ import { ModelError } from "../../src/Errors.ts"
 import type { StreamEvent, StreamFn } from "../../src/StreamFn.ts"
 import type { Response } from "./types.ts"
 import { sequence } from "./works.ts"
-import { currentActivity, type Place, type World } from "./world.ts"
+import { currentActivity, type Place, type WorkRecord, type World } from "./world.ts"
 
 type Events = readonly [StreamEvent, ...Array<StreamEvent>]
 
@@ -59,21 +59,21 @@ const pullOf = (world: World, place: Place, { chunks, end }: Response): Pull.Pul
 const asModel = (steps: Effect.Effect<void, unknown>): Effect.Effect<void, ModelError> =>
   Effect.mapError(steps, (cause) => new ModelError({ reason: "Unknown", message: "A step failed", cause }))
 
-const play = (world: World, name: string, response: Response): Stream.Stream<StreamEvent, ModelError> =>
-  Stream.unwrap(Effect.suspend(() => {
-    const { eventTimeout, firstEventTimeout } = world.scenario.options
-    const place: Place = { kind: "stream", name }
-    const record = world.begin(place, eventTimeout !== undefined || firstEventTimeout !== undefined)
-    const { cleanup, setup } = response
+const play = (world: World, name: string, response: Response): Stream.Stream<StreamEvent, ModelError> => {
+  const { eventTimeout, firstEventTimeout } = world.scenario.options
+  const place: Place = { kind: "stream", name }
+  const { cleanup, setup } = response
+  let record: WorkRecord | undefined
+  const opened = Stream.unwrap(Effect.suspend(() => {
+    record = world.begin(place, eventTimeout !== undefined || firstEventTimeout !== undefined)
     const opening = setup === undefined ? Effect.void : asModel(sequence(world, place, setup, undefined))
-    const opened = Stream.unwrap(Effect.map(opening, () =>
-      Stream.fromPull(Effect.succeed(pullOf(world, place, response)))))
-    return Effect.succeed(Stream.onExit(opened, (exit) =>
-      Effect.andThen(
-        cleanup === undefined ? Effect.void : world.sleep(cleanup),
-        Effect.sync(() => world.end(record, exit))
-      )))
+    return Effect.map(opening, () => Stream.fromPull(Effect.succeed(pullOf(world, place, response))))
   }))
+  return Stream.onExit(opened, (exit) => {
+    const closing = cleanup === undefined || record === undefined ? Effect.void : world.sleep(cleanup)
+    return Effect.andThen(closing, Effect.sync(() => record !== undefined && world.end(record, exit)))
+  })
+}
 
 export const makeModel = (world: World): StreamFn["Service"] => {
   let count = 0

@@ -71,10 +71,24 @@ const values = {
   mapDetails: () => details({ map: new Map([[1, 2]]), at: new Date(0), gone: undefined, minus: -0, not: Number.NaN }),
   deepDetails: () => details(deep()),
   protoDetails: () => details(JSON.parse("{\"__proto__\":{\"polluted\":true},\"constructor\":1}")),
-  getterDetails: () => details({ get broken() { return throwing() } }),
+  getterDetails: () =>
+    details({
+      get broken() {
+        return throwing()
+      }
+    }),
   toJsonDetails: () => details({ toJSON: throwing }),
-  getterContent: () => ({ get content() { return throwing() } }),
-  getterBlock: () => [{ type: "text", get text() { return throwing() } }],
+  getterContent: () => ({
+    get content() {
+      return throwing()
+    }
+  }),
+  getterBlock: () => [{
+    type: "text",
+    get text() {
+      return throwing()
+    }
+  }],
   badBlocks: () => [{ type: "text" }, null, 3],
   badUsage: () => ({ content: [], usage: { input: "many" } }),
   proxy: () => new Proxy({}, { get: throwing, has: throwing, ownKeys: throwing, getPrototypeOf: throwing }),

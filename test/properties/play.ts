@@ -1,7 +1,7 @@
 /** Plays a scenario under a test clock and tells everything that happened. */
 import { Effect, Layer, Scope } from "effect"
-import { Agent, StreamFn } from "../../src/index.ts"
 import type { AgentEvent } from "../../src/Events.ts"
+import { Agent, StreamFn } from "../../src/index.ts"
 import { freeze, perform, performOutside } from "./actions.ts"
 import { makeModel } from "./model.ts"
 import { hooksLayer, makeTools, schedule, subscribing } from "./stage.ts"
@@ -40,7 +40,10 @@ const written = (event: AgentEvent): string =>
 
 /** The listener that is told of every event first. */
 const recorder = (world: World) => (event: AgentEvent): void => {
-  world.log({ kind: "event", event, copy: written(event), activity: currentActivity() })
+  const activity = currentActivity()
+  if (event.type === "agent_start") world.started = { activity, open: true }
+  else if (event.type === "agent_end") world.started = { ...world.started, open: false }
+  world.log({ kind: "event", event, copy: written(event), activity })
 }
 
 const lastListener = (world: World) => {

@@ -59,3 +59,6 @@ export const compact = <A extends object>(fields: A): { [K in keyof A]: Exclude<
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [K in keyof A]: Exclude<A[K], undefined>
   }
+
+/** A value with fields its type does not know, as a later version may store them. */
+export const extended = <A extends object>(value: A, fields: object): A => ({ ...value, ...fields })

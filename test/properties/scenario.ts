@@ -3,7 +3,7 @@ import type { AgentEventType } from "../../src/Events.ts"
 import { type AgentMessage, assistant, system, toolResult, user } from "../../src/Messages.ts"
 import { responses } from "./drawResponses.ts"
 import { action, type Draw, output, promptAction, work } from "./drawWorks.ts"
-import { compact, Random } from "./random.ts"
+import { compact, extended, Random } from "./random.ts"
 import { drawTraits } from "./traits.ts"
 import type { Answer, Hook, HookKind, Limits, Listener, Options, Rule, Scenario, TimedAction, Tool } from "./types.ts"
 
@@ -128,10 +128,14 @@ const options = (draw: Draw): Options => {
 /** A stored conversation, with what a later version or another program may have put into it. */
 const stored = ({ random, traits }: Draw): ReadonlyArray<AgentMessage> => {
   if (!traits.stored) return []
-  const call = { type: "toolCall" as const, id: "old", name: "t0", arguments: { n: 1 }, ...{ later: "field" } }
+  const call = extended({ type: "toolCall" as const, id: "old", name: "t0", arguments: { n: 1 } }, { later: "field" })
   const rounds: ReadonlyArray<ReadonlyArray<AgentMessage>> = [
-    [user("before", { timestamp: 1, ...{ stored: { by: "somebody" } } }), assistant("yes", { timestamp: 2 })],
-    [user("before"), assistant([call], { timestamp: 3 }), toolResult(call, "done", { timestamp: 4, details: { a: null } })],
+    [extended(user("before", { timestamp: 1 }), { stored: { by: "somebody" } }), assistant("yes", { timestamp: 2 })],
+    [
+      user("before"),
+      assistant([call], { timestamp: 3 }),
+      toolResult(call, "done", { timestamp: 4, details: { a: null } })
+    ],
     [user("before"), assistant([], { timestamp: 5, stopReason: "aborted", errorMessage: "Request was aborted" })],
     [user("before"), assistant([{ type: "thinking", thinking: "hm", thinkingSignature: "x" }], { responseId: "r" })],
     [user("before")]

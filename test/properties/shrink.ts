@@ -4,7 +4,10 @@ import type { Scenario } from "./types.ts"
 
 /** A problem without what differs from scenario to scenario. */
 export const kindOf = (problem: string): string =>
-  problem.split("\n", 1)[0]!.replace(/"[^"]*"/g, "…").replace(/<[^>]*>/g, "…").replace(/-?\d+(\.\d+)?/g, "#").slice(0, 120)
+  problem.split("\n", 1)[0]!.replace(/"[^"]*"/g, "…").replace(/<[^>]*>/g, "…").replace(/-?\d+(\.\d+)?/g, "#").slice(
+    0,
+    120
+  )
 
 type Path = ReadonlyArray<string | number>
 
@@ -86,7 +89,10 @@ const changed = (value: unknown, [key, ...rest]: Path, change: (value: unknown) 
 }
 
 const at = (value: unknown, path: Path): unknown =>
-  path.reduce<unknown>((inner, key) => Array.isArray(inner) ? inner[Number(key)] : isRecord(inner) ? inner[key] : undefined, value)
+  path.reduce<unknown>(
+    (inner, key) => Array.isArray(inner) ? inner[Number(key)] : isRecord(inner) ? inner[key] : undefined,
+    value
+  )
 
 /** What may stand in the place of a value instead, smaller first; `undefined` leaves it out. */
 const smaller = (value: unknown, key: string | number | undefined): ReadonlyArray<unknown> => {

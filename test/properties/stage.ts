@@ -156,11 +156,11 @@ const answers: { readonly [Kind in HookKind]: Given } = {
         return undefined
     }
   },
-  finishTurn: (answer) => answer === "end" || answer === "continue" ? answer : answer === "odd" ? odd("proxy") : undefined,
+  finishTurn: (answer) =>
+    answer === "end" || answer === "continue" ? answer : answer === "odd" ? odd("proxy") : undefined,
   prepareNextTurn: update,
   prepareRequest: update,
-  apiKey: (answer) =>
-    answer === "key" ? "secret" : answer === "odd" ? Redacted.make("secret") : undefined
+  apiKey: (answer) => answer === "key" ? "secret" : answer === "odd" ? Redacted.make("secret") : undefined
 }
 
 /** The function of a hook. The types of the answers are what a scenario may get wrong. */
@@ -237,10 +237,14 @@ export const subscribing = (world: World) => {
     if (listener === undefined) return Effect.void
     return Effect.suspend(() => {
       const name = `${number}.${count++}`
-      return world.agent.subscribe(listenerFunction(world, listener, name), { required: listener.required })
-    }).pipe(Effect.map((remove) => {
-      removals.set(number, remove)
-    }))
+      const subscribed = world.agent.subscribe(listenerFunction(world, listener, name), { required: listener.required })
+      return Effect.map(subscribed, (remove) => {
+        const forget = Effect.sync(() => {
+          world.heard.get(name)!.removed = true
+        })
+        removals.set(number, Effect.andThen(forget, remove))
+      })
+    })
   }
   const unsubscribe = (number: number): Effect.Effect<void> => removals.get(number) ?? Effect.void
   return { subscribe, unsubscribe }

@@ -14,7 +14,9 @@ const describe = (place: Place): string => "name" in place ? `${place.kind} ${pl
 const promised = (world: World, ms: number, rejects: boolean): Effect.Effect<void> =>
   Effect.promise(() =>
     new Promise<void>((resolve, reject) => {
-      world.fork(Effect.andThen(world.sleep(ms), Effect.sync(() => rejects ? reject(new Error("rejected")) : resolve())))
+      world.fork(
+        Effect.andThen(world.sleep(ms), Effect.sync(() => rejects ? reject(new Error("rejected")) : resolve()))
+      )
     })
   )
 
@@ -69,8 +71,7 @@ export const sequence = (
   place: Place,
   steps: ReadonlyArray<Step>,
   call: Call | undefined
-): Effect.Effect<void, unknown> =>
-  Effect.forEach(steps, (step) => play(world, place, step, call), { discard: true })
+): Effect.Effect<void, unknown> => Effect.forEach(steps, (step) => play(world, place, step, call), { discard: true })
 
 /** Does something with the agent as a plain function can: from outside of the run, without waiting for it. */
 const actOutside = (world: World, step: Step & { readonly do: "act" }, place: Place): void => {

@@ -53,6 +53,13 @@ export interface Given {
   delivery: { readonly delivery: Delivery; readonly at: number } | undefined
 }
 
+/** What a listener heard, and how many events had been told before it was subscribed. */
+export interface Hearing {
+  readonly from: number
+  readonly heard: Array<AgentEvent>
+  removed: boolean
+}
+
 /** What stops a run from outside of its loop. */
 export type Stop = "abort" | "interrupt" | "close" | "listener"
 
@@ -66,7 +73,13 @@ export type EntryBody =
     readonly messages: ReadonlyArray<Message>
   }
   | { readonly kind: "begin" | "end"; readonly work: WorkRecord; readonly exit?: string }
-  | { readonly kind: "act"; readonly act: number; readonly action: Action; readonly from: string; readonly busy: boolean }
+  | {
+    readonly kind: "act"
+    readonly act: number
+    readonly action: Action
+    readonly from: string
+    readonly busy: boolean
+  }
   | { readonly kind: "acted"; readonly act: number; readonly action: Action; readonly result: string }
   | { readonly kind: "stop"; readonly how: Stop; readonly activity: number }
   | { readonly kind: "delivery"; readonly token: string; readonly delivery: Delivery }
@@ -125,8 +138,8 @@ export class World {
   readonly active = new Set<WorkRecord>()
   /** Fibers that wait for a run from outside, with its activity. */
   readonly prompts: Array<{ readonly fiber: Fiber.Fiber<unknown, unknown>; readonly activity: number }> = []
-  /** What every listener heard, by its name, and how many events had been told before it was subscribed. */
-  readonly heard = new Map<string, { readonly from: number; readonly heard: Array<AgentEvent> }>()
+  /** What every listener heard, by its name. */
+  readonly heard = new Map<string, Hearing>()
   agent!: AgentService
   scope!: Scope.Closeable
   tools: ReadonlyArray<Tool> = []
@@ -134,8 +147,10 @@ export class World {
   unsubscribe: (listener: number) => Effect.Effect<void> = () => Effect.void
   /** The context of everything that happens outside of runs. */
   readonly root: Context.Context<never>
-  /** The number of the last activity that began. */
+  /** The number of the last activity that was begun, or tried to. */
   activity = 0
+  /** The activity of the last `agent_start`, and whether its run is open. */
+  started = { activity: 0, open: false }
   acts = 0
   /** Sleeps of code of the user. */
   sleeps = 0
@@ -160,6 +175,11 @@ export class World {
     return this.now(this.agent.state).isStreaming
   }
 
+  /** The activity that goes on while the agent works. */
+  get current(): number {
+    return this.started.open ? this.started.activity : this.activity
+  }
+
   /** The value of an effect that waits for nothing. */
   now<A>(effect: Effect.Effect<A>): A {
     return Effect.runSyncWith(Context.add(this.root, Metric.FiberRuntimeMetrics, undefined))(effect)
@@ -168,7 +188,8 @@ export class World {
   /** The list of what a new listener hears. */
   hears(name: string): Array<AgentEvent> {
     const heard: Array<AgentEvent> = []
-    this.heard.set(name, { from: this.entries.filter(({ kind }) => kind === "event").length, heard })
+    const from = this.entries.filter(({ kind }) => kind === "event").length
+    this.heard.set(name, { from, heard, removed: false })
     return heard
   }
 
@@ -208,8 +229,9 @@ export class World {
   /** Ends everything that lasts for ever. */
   release(): void {
     this.#released = true
-    for (const wake of [...this.#waiting]) wake()
+    const waiting = Array.from(this.#waiting)
     this.#waiting.clear()
+    for (const wake of waiting) wake()
   }
 
   begin(place: Place, deadline: boolean): WorkRecord {

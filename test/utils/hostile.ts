@@ -1,6 +1,6 @@
 /** Whole runs that may go wrong, and values that bite when they are touched. */
 import { assert } from "@effect/vitest"
-import { Effect, Logger } from "effect"
+import { Effect, Logger, Predicate } from "effect"
 import { type Agent, type Hooks, Messages, type Tools } from "../../src/index.ts"
 import { ScriptedModel, Transcript } from "../../src/testing/index.ts"
 import { assertInvariants } from "./invariants.ts"
@@ -36,6 +36,14 @@ export const answers = (messages: ReadonlyArray<Messages.AgentMessage>): Readonl
   messages.flatMap((message) =>
     message.role === "toolResult" ? [`${message.isError ? "! " : ""}${Messages.text(message)}`] : []
   )
+
+/** Passes a value off as something it is not, as JavaScript or a careless cast may. */
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion, typescript/no-unnecessary-type-parameters -- a lie on purpose
+export const lie = <A>(value: unknown): A => value as A
+
+/** The tag of an error, or what it says. */
+export const tagOf = (error: unknown): string =>
+  Predicate.hasProperty(error, "_tag") ? String(error._tag) : String(error)
 
 /** Throws whenever it is called. */
 export const bite = (): never => {

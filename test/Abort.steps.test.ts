@@ -1,0 +1,128 @@
+/** An abort at every step a run takes, when nothing in it takes time: between any two of them, not only where it waits. */
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Fiber, Scheduler } from "effect"
+import { TestClock } from "effect/testing"
+import { type Agent, Hooks } from "../src/index.ts"
+import { ScriptedModel } from "../src/testing/index.ts"
+import { Recorder } from "./utils/events.ts"
+import { violations } from "./utils/invariants.ts"
+import { ended, timed } from "./utils/journey.ts"
+import { scene, type World } from "./utils/scene.ts"
+import { quick, tool } from "./utils/timedTools.ts"
+
+/** Gives up the processor once, as a quick query does. */
+const step = Effect.yieldNow
+
+const stepping = tool("stepping", ({ update }) =>
+  Effect.gen(function*() {
+    yield* step
+    yield* update("half")
+    yield* step
+    return "done"
+  }))
+
+const setting = (): Parameters<typeof scene>[0] => ({
+  responses: [
+    ScriptedModel.calls([["a", "stepping", {}], ["b", "quick", {}], ["c", "stepping", {}]], { chunks: 2 }),
+    ScriptedModel.text("fine, fine", { chunks: 3 }),
+    ScriptedModel.text("more"),
+    ScriptedModel.text("more"),
+    ScriptedModel.text("more")
+  ],
+  tools: [stepping, quick("quick")]
+})
+
+/** A listener that takes a step for every event, and how often it was called and came to its end. */
+const counting = () => {
+  const counts = { called: 0, ended: 0 }
+  const listener = () => {
+    counts.called++
+    return Effect.andThen(step, Effect.sync(() => void counts.ended++))
+  }
+  return { counts, listener }
+}
+
+/** Lets everybody do what needs no time: the clock would not wait for them. */
+const rest = Effect.repeat(step, { times: 3000 })
+
+type Stop = (agent: Agent.AgentService, run: Fiber.Fiber<unknown, unknown>) => Effect.Effect<void>
+
+/** The run gives up the processor after so many operations of Effect's runtime, so that an abort can come between any two. */
+const opsBeforeYield = (ops: number) => Effect.provideService(Scheduler.MaxOpsBeforeYield, ops)
+
+/** Lets a run take some steps, stops it, and tells what is wrong: everybody must be told everything, at once. */
+const stopAfter = (steps: number, ops: number, { agent, before, recorder }: World, stop: Stop) =>
+  Effect.gen(function*() {
+    const { counts, listener } = counting()
+    const last = new Recorder()
+    yield* agent.subscribe(listener)
+    yield* agent.subscribe(last.record)
+    const told = () => {
+      const { length } = recorder.events
+      return [
+        ...(counts.called === length && counts.ended === length ? [] : [
+          `H3: a listener was called ${counts.called} and ended ${counts.ended} times for ${length} events`
+        ]),
+        ...(last.events.length === length
+          ? []
+          : [`H3: the last listener was told ${last.events.length} of ${length} events`])
+      ]
+    }
+    const check = (accepted: ReadonlyArray<string>) =>
+      Effect.map(agent.messages, (transcript) => [
+        ...told(),
+        ...violations({ events: recorder.events, before, transcript, accepted })
+      ])
+
+    const run = yield* Effect.forkChild(opsBeforeYield(ops)(agent.prompt("go")), { startImmediately: true })
+    yield* Effect.repeat(step, { times: steps })
+    const start = yield* Clock.currentTimeMillis
+    const stopping = yield* Effect.forkChild(timed(stop(agent, run)), { startImmediately: true })
+    yield* rest
+    yield* TestClock.adjust("1 minute")
+    const [, at] = yield* Fiber.join(stopping)
+    assert.isTrue(ended(run))
+    const found = [...(at === start ? [] : [`A1: it took ${at - start} ms`]), ...(yield* check(["go"]))]
+    yield* agent.prompt("again")
+    return [...found, ...(yield* check(["go", "again"])).map((problem) => `next run: ${problem}`)]
+  })
+
+/** Stops one run after no step, one after some, and so on, with more steps than a run has. */
+const stopEverywhere = (
+  given: Parameters<typeof scene>[0],
+  stop: Stop,
+  { count = 160, ops = 2048, stride = 1 }: { count?: number; ops?: number; stride?: number } = {}
+) =>
+  Effect.gen(function*() {
+    const problems: Array<string> = []
+    for (let steps = 0; steps < count; steps += stride) {
+      yield* scene(given, (world) =>
+        Effect.map(stopAfter(steps, ops, world, stop), (found) => {
+          for (const problem of found) problems.push(`after ${steps} steps: ${problem}`)
+        }))
+    }
+    assert.deepStrictEqual(problems, [])
+  })
+
+describe("Abort at every step", () => {
+  it.effect("A1, A3: by agent.abort", () => stopEverywhere(setting(), (agent) => agent.abort))
+
+  it.effect("A1, A3: by interrupting prompt's fiber", () => stopEverywhere(setting(), (_, run) => Fiber.interrupt(run)))
+
+  for (const toolExecution of ["parallel", "sequential"] as const) {
+    const hooks = [
+      Hooks.transformContext((messages) => Effect.as(step, messages)),
+      Hooks.beforeToolCall(() => Effect.as(step, Hooks.allow)),
+      Hooks.afterToolCall(() => Effect.as(step, { details: "seen" })),
+      Hooks.prepareNextTurn(() => step),
+      Hooks.finishTurn(() => step)
+    ]
+    it.effect(`A1, A3: with hooks that take steps, ${toolExecution}`, () =>
+      stopEverywhere({ ...setting(), hooks, options: { toolExecution } }, (agent) => agent.abort))
+  }
+
+  for (const ops of [1, 2, 3, 5]) {
+    it.effect(`A1, A3: between any two operations of the runtime, ${ops} at a time`, () =>
+      stopEverywhere(setting(), (agent) => agent.abort, { count: 2000, ops, stride: 7 }))
+  }
+})
