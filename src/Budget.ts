@@ -86,6 +86,11 @@ export class BudgetState {
     return this.parent?.reached
   }
 
+  /** The limit that does not allow another turn at this time. */
+  spentAt(now: number): Limit | undefined {
+    return this.millisLeft(now) === 0 ? "duration" : this.reached
+  }
+
   /** Takes a turn, unless a limit was reached. */
   takeTurn(): Limit | undefined {
     const { reached } = this

@@ -41,7 +41,7 @@ const ways: ReadonlyArray<[how: string, fail: () => Effect.Effect<unknown, unkno
     throw new Error("writer broke")
   }],
   ["fails", () => Effect.fail("writer broke")],
-  ["fails later", () => Effect.andThen(Effect.sleep(5), Effect.fail(new Error("writer broke")))],
+  ["fails later", () => Effect.andThen(Effect.sleep(5), Effect.fail("writer broke"))],
   ["dies", () => Effect.die(new Error("writer broke"))],
   ["rejects", () => Effect.promise(() => Promise.reject(new Error("writer broke")))]
 ]

@@ -183,6 +183,21 @@ describe("runToolCall", () => {
       }
     }))
 
+  it.effect("T7: a hook that interrupts itself is an outcome with isError", () =>
+    Effect.gen(function*() {
+      for (
+        const hook of [
+          Hooks.beforeToolCall(({ toolCall }) => toolCall.id === "n1" ? Effect.interrupt : undefined),
+          Hooks.afterToolCall(({ toolCall }) => toolCall.id === "n1" ? Effect.interrupt : undefined)
+        ]
+      ) {
+        const outcome = yield* nested({ id: "n1", name: "double", arguments: { n: 1 } }).pipe(
+          Effect.provide(Hooks.layer(hook))
+        )
+        assert.isTrue(outcome.isError)
+      }
+    }))
+
   it.effect("T7: a nested terminate does not stop the run", () =>
     Effect.gen(function*() {
       const outcome = yield* nested({ id: "n1", name: "stop" }, [
@@ -322,12 +337,12 @@ describe("runToolCall", () => {
       assert.strictEqual(ofType(events, "agent_end")[0]?.outcome._tag, "Aborted")
     }).pipe(withModel(ScriptedModel.calls([["a", "caller", {}]]))))
 
-  it.effect("T7 A3: after an abort no nested call starts", () =>
+  it.effect("T7 A3: after an abort no nested call starts and no hook is asked about one", () =>
     Effect.gen(function*() {
       const ran: Array<string> = []
       const noting = tool("noting", ({ toolCall }) =>
         Effect.sync(() => {
-          ran.push(toolCall.id)
+          ran.push(`run ${toolCall.id}`)
           return "x"
         }))
       const deaf = tool("deaf", ({ runToolCall }) =>
@@ -336,15 +351,20 @@ describe("runToolCall", () => {
           Effect.as("done"),
           Effect.uninterruptible
         ))
-      const agent = yield* Agent.make({ tools: [noting, deaf] })
+      const hooks = Hooks.layer(
+        Hooks.beforeToolCall(({ toolCall }) => {
+          ran.push(`before ${toolCall.id}`)
+        }),
+        Hooks.afterToolCall(({ toolCall }) => {
+          ran.push(`after ${toolCall.id}`)
+        })
+      )
+      const agent = yield* Agent.make({ tools: [noting, deaf] }).pipe(Effect.provide(hooks))
       const fiber = yield* Effect.forkChild(agent.prompt("go"))
       yield* TestClock.adjust(50)
       yield* Effect.forkChild(agent.abort)
       yield* TestClock.adjust("1 hour")
       yield* Fiber.join(fiber)
-      assert.deepStrictEqual(ran, [])
-    }).pipe(
-      withModel(ScriptedModel.calls([["a", "deaf", {}]])),
-      Effect.provide(Hooks.layer(Hooks.beforeToolCall(() => Hooks.allow)))
-    ))
+      assert.deepStrictEqual(ran, ["before a"])
+    }).pipe(withModel(ScriptedModel.calls([["a", "deaf", {}]]))))
 })

@@ -168,8 +168,10 @@ class Host implements AgentService {
         return this.#begin(fiber, restore, { _tag: "Continue", results })
       }
       for (const queue of [this.#mailbox.steering, this.#mailbox.followUps]) {
+        if (queue.size === 0) continue
+        // A run that may not begin a turn reads no queue (L7).
+        if (this.#spent(fiber)) return this.#begin(fiber, restore, { _tag: "Continue", results })
         const prompts = queue.take()
-        if (prompts.length === 0) continue
         for (const message of prompts) queue.delivered(message, 1)
         const fromSteering = queue === this.#mailbox.steering
         return this.#begin(fiber, restore, { _tag: "Prompts", results: [], prompts, fromSteering })
@@ -209,6 +211,11 @@ class Host implements AgentService {
       if (isInside(fiber, activity.run)) return Effect.fail(busyWaiting())
       return Effect.asVoid(Deferred.await(activity.done))
     })
+  }
+
+  #spent(fiber: Fiber.Fiber<unknown, unknown>): boolean {
+    const budget = fiber.getRef(Budget) ?? this.#budget
+    return budget?.spentAt(fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()) !== undefined
   }
 
   #begin(fiber: Fiber.Fiber<unknown, unknown>, restore: Restore, beginning: Beginning): Effect.Effect<RunResult> {
@@ -264,7 +271,8 @@ class Host implements AgentService {
       return Effect.void
     }
     return Effect.asVoid(Effect.forkDetach(Effect.suspend(() => {
-      const prompts = activity.aborted ? [] : this.#mailbox.followUps.take()
+      const spent = budget?.spentAt(clock.currentTimeMillisUnsafe()) !== undefined
+      const prompts = activity.aborted || spent ? [] : this.#mailbox.followUps.take()
       if (prompts.length === 0) {
         this.#becomeIdle(clock, activity)
         return Effect.void

@@ -181,8 +181,7 @@ export class Run {
     if (this.budget === undefined && this.config.repeatedCalls === undefined) return false
     const { followUps, steering } = this.config
     if (!more && !steering?.size && !followUps?.size) return false
-    if (this.limit === undefined && this.budget?.millisLeft(this.now()) === 0) this.limit = "duration"
-    this.limit ??= this.budget?.takeTurn()
+    this.limit ??= this.budget?.spentAt(this.now()) ?? this.budget?.takeTurn()
     return this.limit !== undefined
   }
 

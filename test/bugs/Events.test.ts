@@ -38,7 +38,7 @@ const ways: ReadonlyArray<[string, () => Effect.Effect<unknown, unknown>]> = [
     throw new Error("listener broke")
   }],
   ["fails", () => Effect.fail("listener broke")],
-  ["fails later", () => Effect.andThen(Effect.sleep(5), Effect.fail(new Error("listener broke")))],
+  ["fails later", () => Effect.andThen(Effect.sleep(5), Effect.fail("listener broke"))],
   ["dies", () => Effect.die(new Error("listener broke"))],
   ["rejects", () => Effect.promise(() => Promise.reject(new Error("listener broke")))],
   ["interrupts itself", () => Effect.interrupt]

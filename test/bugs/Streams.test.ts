@@ -171,12 +171,12 @@ describe("Streams", () => {
     ],
     ["a StreamFn that interrupts itself", StreamFn.layer(() => Stream.fromEffect(Effect.interrupt)), "ModelError"],
     ...(["throws", "fails", "dies", "rejects"] as const).flatMap((how) => {
-      const broken = (): Effect.Effect<never, Error> => {
+      const broken = (): Effect.Effect<never, string> => {
         switch (how) {
           case "throws":
             return boom()
           case "fails":
-            return Effect.fail(new Error("boom"))
+            return Effect.fail("boom")
           case "dies":
             return Effect.die(new Error("boom"))
           case "rejects":

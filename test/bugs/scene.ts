@@ -99,7 +99,7 @@ export const withStage = (setting: Setting) =>
 export const listen = (
   agent: Agent.AgentService,
   listener: (event: Events.AgentEvent) => void
-): Effect.Effect<Effect.Effect<void>> => agent.subscribe(listener)
+): Effect.Effect<void> => Effect.asVoid(agent.subscribe(listener))
 
 /** Bytes of a text as UTF-8. */
 export const bytes = (text: string): number => Buffer.byteLength(text)

@@ -96,11 +96,30 @@ const misheard = ({ world }: Played): ReadonlyArray<string> => {
   })
 }
 
+/** H3: an observer reads events in order, is told how many it missed, and misses no end of a run. */
+const misread = ({ world }: Played): ReadonlyArray<string> => {
+  const { entries, observed, scenario } = world
+  // What is told once the agent is closed, observers do not get.
+  const early = entriesOf(entries, "act").some(({ action, from }) => action.do === "close" && from !== "end")
+  if (scenario.observer === undefined || early) return []
+  const told = entries.flatMap((entry) => entry.kind === "event" ? [entry.event] : [])
+  let at = 0
+  for (const event of observed) {
+    if (event.type === "gap") {
+      const missed = told.slice(at, at + event.missed)
+      if (missed.some(({ type }) => type === "agent_end")) return ["H3: an observer missed the end of a run"]
+      at += event.missed
+    } else if (told[at++] !== event) return [`H3: an observer read ${event.type} out of order`]
+  }
+  return at === told.length ? [] : [`H3: an observer was told of ${at} events of ${told.length}`]
+}
+
 export const checkLeft = (played: Played): ReadonlyArray<string> => [
   ...hangs(played),
   ...leftovers(played),
   ...late(played),
   ...unawaited(played),
   ...misheard(played),
+  ...misread(played),
   ...played.changed.map((change) => `M3: ${change.slice(0, 200)}`)
 ]

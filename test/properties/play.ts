@@ -1,5 +1,5 @@
 /** Plays a scenario under a test clock and tells everything that happened. */
-import { Effect, Layer, Scope } from "effect"
+import { Effect, Layer, Scope, Stream } from "effect"
 import type { AgentEvent } from "../../src/Events.ts"
 import { Agent, StreamFn } from "../../src/index.ts"
 import { freeze, perform, performOutside } from "./actions.ts"
@@ -53,6 +53,17 @@ const lastListener = (world: World) => {
   }
 }
 
+/** Reads the events as they come until the agent is closed. */
+const observe = (world: World): void => {
+  const { observer } = world.scenario
+  if (observer === undefined) return
+  const { every, ...options } = observer
+  world.fork(Stream.runForEach(world.agent.observe(options), (event) => {
+    world.observed.push(event)
+    return every > 0 ? world.sleep(every) : Effect.void
+  }))
+}
+
 const setUp = (world: World): Effect.Effect<void> =>
   Effect.gen(function*() {
     const { listeners, options, stored, tools } = world.scenario
@@ -76,6 +87,7 @@ const setUp = (world: World): Effect.Effect<void> =>
       if (listener.later !== true) yield* subscribe(index)
     }
     yield* world.agent.subscribe(lastListener(world))
+    observe(world)
     world.snapshot("idle")
   })
 

@@ -187,6 +187,11 @@ export const draw = (seed: number): Scenario => {
     tools: toolNames.map((name) => tool(draw, name)),
     hooks: traits.hooks || traits.conversions ? random.many(1, 4, () => hook(draw)) : [],
     listeners: Array.from({ length: listeners }, () => listener(draw)),
+    observer: random.maybe(0.15, () => ({
+      capacity: random.int(1, 6),
+      strategy: random.pick(["sliding", "dropping"]),
+      every: random.pick([0, 0, 1, 10])
+    })),
     timeline: timeline(draw)
   })
 }

@@ -25,6 +25,7 @@ const optional = new Set([
   "opening",
   "setup",
   "mode",
+  "observer",
   "retry",
   "prepare",
   "spare",

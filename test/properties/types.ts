@@ -183,6 +183,13 @@ export interface Listener {
   readonly rules: ReadonlyArray<Rule>
 }
 
+/** Somebody who reads the events as they come, and takes so long for each. */
+export interface Observer {
+  readonly capacity: number
+  readonly strategy: "sliding" | "dropping"
+  readonly every: number
+}
+
 export interface Limits {
   readonly turns?: number
   readonly toolCalls?: number
@@ -221,5 +228,6 @@ export interface Scenario {
   readonly tools: ReadonlyArray<Tool>
   readonly hooks: ReadonlyArray<Hook>
   readonly listeners: ReadonlyArray<Listener>
+  readonly observer?: Observer
   readonly timeline: ReadonlyArray<TimedAction>
 }

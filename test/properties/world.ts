@@ -3,7 +3,7 @@
  */
 import { Cause, Context, Effect, Exit, Fiber, Metric, type Scope } from "effect"
 import type { AgentService } from "../../src/Agent.ts"
-import type { AgentEvent } from "../../src/Events.ts"
+import type { AgentEvent, ObservedEvent } from "../../src/Events.ts"
 import type { AgentMessage, Message } from "../../src/Messages.ts"
 import type { Delivery, Receipt } from "../../src/Queues.ts"
 import { Transcript } from "../../src/testing/index.ts"
@@ -140,6 +140,8 @@ export class World {
   readonly prompts: Array<{ readonly fiber: Fiber.Fiber<unknown, unknown>; readonly activity: number }> = []
   /** What every listener heard, by its name. */
   readonly heard = new Map<string, Hearing>()
+  /** What the observer read. */
+  readonly observed: Array<ObservedEvent> = []
   agent!: AgentService
   scope!: Scope.Closeable
   tools: ReadonlyArray<Tool> = []
