@@ -5,6 +5,7 @@ import { Hooks, Loop, Messages, Queues, StreamFn } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import { Recorder, showAll } from "./utils/events.ts"
 import { assertInvariants } from "./utils/invariants.ts"
+import { ended } from "./utils/journey.ts"
 import { continueLoop, finish, loop, stage } from "./utils/play.ts"
 import { quick, slow, terminator, tool } from "./utils/timedTools.ts"
 
@@ -455,6 +456,8 @@ describe("Loop", () => {
         yield* TestClock.adjust("4999 millis")
         assert.strictEqual(recorder.events.filter(({ type }) => type === "agent_end").length, 0)
         yield* TestClock.adjust(1)
+        yield* Effect.repeat(Effect.yieldNow, { times: 100 })
+        assert.isTrue(ended(consumer))
         assert.strictEqual((yield* Fiber.join(consumer)).length, 5)
         assert.strictEqual(recorder.timeOf("agent_end Aborted"), 5000)
         assertInvariants({ events: recorder.events })

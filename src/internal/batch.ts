@@ -3,6 +3,7 @@
  * order of completion, results in call order.
  */
 import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -36,6 +37,8 @@ export interface Call {
   readonly toolCall: ToolCall
   state: "waiting" | "started" | "running" | "ended"
   ready: Ready | undefined
+  /** The fiber its tool works in. */
+  fiber: Fiber.Fiber<unknown, unknown> | undefined
   final: Answered | undefined
   /** Deliveries of progress that its end waits for. */
   updates: Array<Fiber.Fiber<void>> | undefined
@@ -90,6 +93,7 @@ export const openBatch = (
       toolCall,
       state: "waiting",
       ready: undefined,
+      fiber: undefined,
       final: undefined,
       updates: undefined
     })),
@@ -159,7 +163,7 @@ class RunningCall implements CallContext {
   }
 
   get update(): (partial: ToolOutput) => Effect.Effect<void> {
-    return (partial) => Effect.suspend(() => progress(this.#run, this.#call, partial))
+    return (partial) => Effect.withFiber((fiber) => progress(this.#run, this.#call, partial, fiber.context))
   }
 
   get runToolCall(): CallContext["runToolCall"] {
@@ -167,7 +171,13 @@ class RunningCall implements CallContext {
   }
 }
 
-const progress = (run: Run, call: Call, partial: ToolOutput): Effect.Effect<void> => {
+/** Hands progress over. The delivery begins in the same operation, so that an interruption of the tool cannot lose it. */
+const progress = (
+  run: Run,
+  call: Call,
+  partial: ToolOutput,
+  services: Context.Context<never>
+): Effect.Effect<void> => {
   if (call.state !== "running") return Effect.void
   const { id, name, arguments: args } = call.toolCall
   const output = readOutput(name, partial)
@@ -180,10 +190,9 @@ const progress = (run: Run, call: Call, partial: ToolOutput): Effect.Effect<void
     partialResult: output.success
   })
   if (pending === undefined) return Effect.void
-  return Effect.map(Effect.forkDetach(pending, { startImmediately: true, uninterruptible: true }), (fiber) => {
-    call.updates ??= []
-    call.updates.push(fiber)
-  })
+  call.updates ??= []
+  call.updates.push(Effect.runForkWith(services)(pending))
+  return Effect.void
 }
 
 /** The cause of a failed tool goes to the log; the model reads its message only. */
@@ -244,9 +253,10 @@ const executeCall = (run: Run, batch: Batch, call: Call): Effect.Effect<void> =>
   const provided = Effect.provideContext(effect, batch.scope.tools.services)
   const work = batch.scope.inToolTime(call.ready!.tool, call.toolCall, provided)
   // The tool is interrupted, its end is not.
-  return Effect.uninterruptible(
-    Effect.flatMap(Effect.exit(Effect.interruptible(work)), (exit) => conclude(run, batch, call, exit))
-  )
+  return Effect.withFiber((fiber) => {
+    call.fiber = fiber
+    return Effect.flatMap(Effect.exit(Effect.interruptible(work)), (exit) => conclude(run, batch, call, exit))
+  })
 }
 
 /** The tool's work within the time it has (T6). */
@@ -265,7 +275,10 @@ const withinToolTime = (
   )
 }
 
-/** Each call that is not done at once runs in a fiber of its own, which what it forked ends with. */
+/**
+ * Each call that is not done at once runs in a fiber of its own, which what it forked ends with. The fibers are told one
+ * by one when the run stops (`internal/lifecycle.ts`), so that their ends come in call order.
+ */
 const executeCalls = (run: Run, batch: Batch, calls: ReadonlyArray<Call>): Effect.Effect<void> =>
   Effect.forEach(calls, (call) => executeCall(run, batch, call), {
     concurrency: run.config.toolConcurrency,
@@ -282,7 +295,7 @@ const gate = Effect.fnUntraced(function*(run: Run, batch: Batch, call: Call) {
     : prepare(batch.scope, call.toolCall)
   let passed: Answered | Ready
   if (Effect.isEffect(prepared)) {
-    const exit = yield* Effect.exit(prepared)
+    const exit = yield* Effect.exit(Effect.interruptible(prepared))
     if (run.stopping) return yield* Effect.interrupt
     passed = Exit.isSuccess(exit) ? exit.value : errorResult("The beforeToolCall hook was interrupted")
   } else passed = prepared

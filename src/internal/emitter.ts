@@ -2,9 +2,11 @@
  * Delivers the events of a run: one at a time, in one order, to every subscriber, in subscription order.
  *
  * Nothing here is an effect while every subscriber answers at once: `emit` then returns `undefined`, which keeps events
- * cheap. When a subscriber answers with an effect, `emit` returns the rest of the delivery for the caller to run.
+ * cheap. When a subscriber answers with an effect, `emit` returns the rest of the delivery for the caller to run, in a
+ * region that is not interrupted: a subscriber is never cut in half, an abort waits for the event it has.
  */
 import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as MutableList from "effect/MutableList"
 import * as Result from "effect/Result"
@@ -60,7 +62,7 @@ const listenerError = (event: AgentEvent, failure: Cause.Cause<unknown>): Listen
 interface Waiting {
   readonly event: AgentEvent
   readonly receivers: ReadonlyArray<Subscriber>
-  readonly resume: (effect: Effect.Effect<void>) => void
+  readonly turn: Deferred.Deferred<void>
 }
 
 /** Who is subscribed; replaced on every change, so that an event goes to those who were there when it was emitted. */
@@ -125,7 +127,7 @@ export class Emitter {
     if (waiting === undefined) return
     for (let entry = MutableList.take(waiting); entry !== MutableList.Empty; entry = MutableList.take(waiting)) {
       this.#emitDetached(entry.event, entry.receivers)
-      entry.resume(Effect.void)
+      Deferred.doneUnsafe(entry.turn, Effect.void)
     }
   }
 
@@ -153,8 +155,7 @@ export class Emitter {
         continue
       }
       const pending = this.#notify(receiver, event)
-      // A subscriber is never cut in half: the abort waits for the event it has.
-      if (pending !== undefined) return Effect.uninterruptible(Effect.flatMap(pending, () => this.#resume(receiver)))
+      if (pending !== undefined) return Effect.flatMap(pending, () => this.#resume(receiver))
     }
     this.#busy = false
     if (this.#waiting !== undefined) this.#wake()
@@ -167,19 +168,23 @@ export class Emitter {
   }
 
   #enqueue(event: AgentEvent): Effect.Effect<void> {
-    return Effect.uninterruptible(Effect.callback<void>((resume) => {
-      this.#waiting ??= MutableList.make()
-      MutableList.append(this.#waiting, { event, receivers: this.#subscribers.list, resume })
-    }))
+    const entry: Waiting = { event, receivers: this.#subscribers.list, turn: Deferred.makeUnsafe() }
+    this.#waiting ??= MutableList.make()
+    MutableList.append(this.#waiting, entry)
+    return Effect.andThen(
+      Deferred.await(entry.turn),
+      // In a later step, so that whoever delivered before goes on first.
+      Effect.andThen(Effect.yieldNow, Effect.suspend(() => this.#answer(entry) ?? Effect.void))
+    )
   }
 
-  /** Gives the next of those who wait its turn, in a later step: whoever delivered before goes on first. */
+  /** Gives the next of those who wait its turn. */
   #wake(): void {
     const entry = MutableList.take(this.#waiting!)
     if (entry === MutableList.Empty) return
     this.#busy = true
     this.#called = entry
-    entry.resume(Effect.andThen(Effect.yieldNow, Effect.suspend(() => this.#answer(entry) ?? Effect.void)))
+    Deferred.doneUnsafe(entry.turn, Effect.void)
   }
 
   #answer(entry: Waiting): Pending {

@@ -32,7 +32,7 @@ import type { StreamFn } from "../StreamFn.ts"
 import type { Any, ExecutionMode, Services } from "../Tools.ts"
 import { admit } from "./admit.ts"
 import { Emitter, type Subscriber, subscriber, type Subscribers } from "./emitter.ts"
-import { pairUp, readPrompt, readQueued, readTranscript } from "./hostInput.ts"
+import { logMended, readPaired, readPrompt, readQueued, readTranscript } from "./hostInput.ts"
 import { wellFormed } from "./json.ts"
 import { abort as abortRun, join, start, stopForListener } from "./lifecycle.ts"
 import { Mailbox } from "./mailbox.ts"
@@ -320,7 +320,7 @@ class Host implements AgentService {
     return (message: string | AgentMessage, options?: QueueOptions): Effect.Effect<Receipt> => {
       return Effect.map(
         readQueued(message),
-        (read) => this.#mailbox.post("steering", read, options?.id, this.#activity === undefined)
+        (read) => this.#post("steering", read, options)
       )
     }
   }
@@ -329,9 +329,15 @@ class Host implements AgentService {
     return (message: string | AgentMessage, options?: QueueOptions): Effect.Effect<Receipt> => {
       return Effect.map(
         readQueued(message),
-        (read) => this.#mailbox.post("followUps", read, options?.id, this.#activity === undefined)
+        (read) => this.#post("followUps", read, options)
       )
     }
+  }
+
+  #post(to: "steering" | "followUps", message: AgentMessage, options: QueueOptions | undefined): Receipt {
+    const receipt = this.#mailbox.post(to, message, options?.id, this.#activity === undefined)
+    if (this.#closed) this.#mailbox.returned("disposed")
+    return receipt
   }
 
   get withdraw(): AgentService["withdraw"] {
@@ -456,29 +462,25 @@ class Host implements AgentService {
   }
 
   get setMessages(): AgentService["setMessages"] {
-    return (messages: ReadonlyArray<AgentMessage>): Effect.Effect<void, AgentBusy | AgentConfigError> => {
-      return Effect.suspend((): Effect.Effect<void, AgentBusy | AgentConfigError> => {
+    return (messages) =>
+      Effect.suspend((): Effect.Effect<void, AgentBusy | AgentConfigError> => {
         if (this.#activity !== undefined) return Effect.fail(busyChanging())
-        return Effect.flatMap(
-          Effect.fromResult(readTranscript(messages)),
-          (read) =>
-            Effect.map(pairUp(read, this.#transcriptMode), (paired) => {
-              this.#transcript = new Transcript(paired)
-            })
-        )
+        const read = readPaired(messages, this.#transcriptMode)
+        if (Result.isFailure(read)) return Effect.fail(read.failure)
+        this.#transcript = new Transcript(read.success.messages)
+        return logMended(read.success)
       })
-    }
   }
 
   get appendMessages(): AgentService["appendMessages"] {
-    return (messages: ReadonlyArray<AgentMessage>): Effect.Effect<void, AgentBusy | AgentConfigError> => {
-      return Effect.clockWith((clock): Effect.Effect<void, AgentBusy | AgentConfigError> => {
+    return (messages) =>
+      Effect.clockWith((clock): Effect.Effect<void, AgentBusy | AgentConfigError> => {
         if (this.#activity !== undefined) return Effect.fail(busyChanging())
-        return Effect.map(Effect.fromResult(readTranscript(messages)), (read) => {
-          this.#append(read, clock.currentTimeMillisUnsafe())
-        })
+        const read = readTranscript(messages)
+        if (Result.isFailure(read)) return Effect.fail(read.failure)
+        this.#append(read.success, clock.currentTimeMillisUnsafe())
+        return Effect.void
       })
-    }
   }
 
   /** Adds to the transcript of an idle agent. Nothing comes between an open call and its answer. */
@@ -581,9 +583,9 @@ export const makeHost = Effect.fnUntraced(
     const config = yield* Effect.fromResult(readConfig(options, given))
     const settings = yield* Effect.fromResult(readSettings(options, options.tools ?? [], services))
     const mode = options.transcript ?? "repair"
-    const messages = options.messages === undefined
-      ? []
-      : yield* pairUp(yield* Effect.fromResult(readTranscript(options.messages)), mode)
+    const paired = yield* Effect.fromResult(readPaired(options.messages ?? [], mode))
+    yield* logMended(paired)
+    const { messages } = paired
     const first = messages[0]?.role === "system"
       ? undefined
       : initialSystem(

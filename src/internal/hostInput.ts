@@ -23,29 +23,44 @@ export const readTranscript = (
       })
   )
 
+/** A transcript whose calls and results go together, and what was mended for that. */
+export interface Paired {
+  readonly messages: ReadonlyArray<AgentMessage>
+  readonly mended: string | undefined
+}
+
 /** What is done with a stored transcript whose messages decode but do not go together. */
-export const pairUp = (
+const pairUp = (
   messages: ReadonlyArray<AgentMessage>,
   mode: "repair" | "refuse"
-): Effect.Effect<ReadonlyArray<AgentMessage>, AgentConfigError> => {
+): Result.Result<Paired, AgentConfigError> => {
   const open = answersToOpenCalls(messages)
   // Open calls at the end are no defect: the next run answers them (Q4).
-  const { messages: mended, repairs } = repair([...messages, ...open])
-  if (repairs.length === 0) return Effect.succeed(messages)
-  const report = repairs.map((one) => one.message).join("; ")
-  if (mode === "refuse") {
-    return Effect.fail(
+  const { messages: paired, repairs } = repair([...messages, ...open])
+  if (repairs.length === 0) return Result.succeed({ messages, mended: undefined })
+  const report = excerpt(repairs.map((one) => one.message).join("; "), 1500)
+  return mode === "repair"
+    ? Result.succeed({
+      messages: paired.filter((message) => !open.some((answer) => answer === message)),
+      mended: report
+    })
+    : Result.fail(
       new AgentConfigError({
         reason: "InvalidTranscript",
-        message: `The transcript is broken: ${
-          excerpt(report, 1500)
-        }. Mend it with Messages.repair, or leave out \`transcript: "refuse"\`.`
+        message:
+          `The transcript is broken: ${report}. Mend it with Messages.repair, or leave out \`transcript: "refuse"\`.`
       })
     )
-  }
-  const kept = mended.filter((message) => !open.some((answer) => answer === message))
-  return Effect.as(Log.warn(`The transcript was mended: ${excerpt(report, 1500)}`), kept)
 }
+
+/** A transcript from outside, checked and paired. */
+export const readPaired = (
+  messages: ReadonlyArray<AgentMessage>,
+  mode: "repair" | "refuse"
+): Result.Result<Paired, AgentConfigError> => Result.flatMap(readTranscript(messages), (read) => pairUp(read, mode))
+
+export const logMended = ({ mended }: Paired): Effect.Effect<void> =>
+  mended === undefined ? Effect.void : Log.warn(`The transcript was mended: ${mended}`)
 
 /** A message to queue; one that does not decode is a mistake of the program, so a defect. */
 export const readQueued = (message: string | AgentMessage): Effect.Effect<AgentMessage> =>

@@ -16,6 +16,7 @@ import { CurrentRun, isInside, type Run } from "./run.ts"
 
 const outcomeOf = (run: Run, exit: Exit.Exit<RunOutcome, RunError>): RunOutcome => {
   if (run.stop !== undefined) return run.stop
+  if (run.stopping) return RunOutcome.Aborted()
   if (Exit.isSuccess(exit)) return exit.value
   const error = Cause.findErrorOption(exit.cause)
   if (Option.isSome(error)) return RunOutcome.Failed({ error: error.value })
@@ -24,12 +25,13 @@ const outcomeOf = (run: Run, exit: Exit.Exit<RunOutcome, RunError>): RunOutcome 
 }
 
 /**
- * Runs a loop in a fiber of its own. Interrupting that fiber ends the loop at the next place where it waits; the ending
- * itself is not interrupted.
+ * Runs a loop in a fiber of its own. The fiber is not interrupted but where it waits for code of others: the loop opens
+ * such places itself, and looks behind each of them and behind every event whether the run is stopping.
  */
 export const start = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effect.Effect<void> =>
   Effect.withFiber((caller) => {
     const parent = caller.getRef(CurrentRun)
+    run.parent = parent
     const work = Effect.updateContext(execute(run, loop), (services: Context.Context<never>) => {
       run.services = Context.add(Context.add(services, CurrentRun, { run, parent }), Budget, run.budget)
       return run.services
@@ -44,7 +46,7 @@ const execute = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effect.Ef
   Effect.withFiber((fiber) => {
     run.fiber = fiber
     return Effect.flatMap(
-      Effect.exit(Effect.interruptible(loop)),
+      Effect.exit(loop),
       (exit) => run.owner === 0 ? close(run, outcomeOf(run, exit), 0) : Effect.void
     )
   })
@@ -72,9 +74,11 @@ const watch = (run: Run): Effect.Effect<void> =>
     Effect.suspend(() => run.result !== undefined && Deferred.isDoneUnsafe(run.done) ? Effect.void : takeOver(run))
   )
 
+/** Tells what works for the run to stop: hooks, the stream, and the tools in call order. */
 const interrupt = (run: Run): void => {
   run.finishing?.interruptUnsafe()
   run.fiber?.interruptUnsafe()
+  for (const call of run.batch?.calls ?? []) call.fiber?.interruptUnsafe()
 }
 
 /**
@@ -85,16 +89,17 @@ export const stop = (run: Run, outcome: RunOutcome): Effect.Effect<void> =>
   Effect.withFiber((fiber) => {
     if (Deferred.isDoneUnsafe(run.done)) return Effect.void
     const inside = isInside(fiber, run)
-    const settled = inside ? Effect.void : Effect.asVoid(Deferred.await(run.done))
-    if (run.watched) return settled
-    run.watched = true
-    if (!run.ended) run.stop = outcome
-    // A tool that stops its own run goes on to the next place where it waits; then all tools stop, in call order.
-    const later = inside && fiber !== run.fiber
-    if (!later && run.stopping) interrupt(run)
-    if (Deferred.isDoneUnsafe(run.done)) return Effect.void
-    const watching = later ? Effect.andThen(Effect.sync(() => interrupt(run)), watch(run)) : watch(run)
-    return Effect.andThen(Effect.forkDetach(watching, { uninterruptible: true }), settled)
+    if (!run.watched) {
+      run.watched = true
+      if (!run.ended) run.stop = outcome
+      // Code of the run that stops it goes on to the next place where it waits; then everything stops, in order.
+      const later = Effect.andThen(Effect.yieldNow, Effect.sync(() => interrupt(run)))
+      if (!inside) interrupt(run)
+      if (Deferred.isDoneUnsafe(run.done)) return Effect.void
+      // Forked here and not in a step of its own, which the stopped fiber might never take.
+      Effect.runForkWith(fiber.context)(inside ? Effect.andThen(later, watch(run)) : watch(run))
+    }
+    return inside ? Effect.void : Effect.asVoid(Deferred.await(run.done))
   })
 
 /** Ends the run because a required listener failed; when it is ending already, the failure is only logged (H3). */

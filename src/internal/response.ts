@@ -40,7 +40,7 @@ export const hookError = (hook: HookName, failure: Cause.Cause<unknown>): HookEr
 export const naming =
   (run: Run, hook: HookName) => <A, R>(effect: Effect.Effect<A, unknown, R>): Effect.Effect<A, HookError, R> =>
     Effect.catchCause(
-      withinHookTime(run, hook, effect),
+      Effect.interruptible(withinHookTime(run, hook, effect)),
       (cause): Effect.Effect<never, HookError> => run.stopping ? Effect.interrupt : Effect.fail(hookError(hook, cause))
     )
 
@@ -126,9 +126,11 @@ const read = (run: Run, accumulator: Accumulator, stream: Stream.Stream<StreamEv
   const scope = Scope.makeUnsafe()
   const reader = new Reader()
   const deadline = new Deadline(run)
-  const opening = deadline.limit(Channel.toTransform(Stream.toChannel(stream))(Cause.done(), scope))
+  const opening = Effect.interruptible(
+    deadline.limit(Channel.toTransform(Stream.toChannel(stream))(Cause.done(), scope))
+  )
   const reading = Effect.flatMap(opening, (pull) => {
-    const next = deadline.limit(pull)
+    const next = Effect.interruptible(deadline.limit(pull))
     return Effect.whileLoop<ReadonlyArray<StreamEvent> | void, ModelError | Cause.Done, never>({
       while: () => !reader.ended,
       body: () => {

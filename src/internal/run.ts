@@ -140,6 +140,8 @@ export class Run {
   /** Who ends the run; whoever finds another number here has been replaced and stops. */
   owner = 0
   fiber: Fiber.Fiber<unknown, unknown> | undefined
+  /** The run whose code started this one. */
+  parent: RunScope | undefined
   /** Work of the ending that an abort does not wait for beyond the grace period. */
   finishing: Fiber.Fiber<unknown, unknown> | undefined
   readonly done = Deferred.makeUnsafe<RunResult>()
@@ -168,9 +170,9 @@ export class Run {
     this.emitter = options.emitter(this, (event) => this.#reduce(event))
   }
 
-  /** The loop is to end where it is. */
+  /** The loop is to end where it is: the run was stopped, or one in whose tool it works. */
   get stopping(): boolean {
-    return this.stop !== undefined
+    return this.stop !== undefined || (this.parent !== undefined && this.parent.run.stopping)
   }
 
   /**
