@@ -323,6 +323,24 @@ describe("Abort", () => {
         }))
     })
 
+    it.effect("A2, M2: a call that did not end shows no arguments, though they may be whole (B10)", () =>
+      scene({
+        responses: [
+          ScriptedModel.events([
+            { type: "start" },
+            { type: "toolcall_start", contentIndex: 0, id: "x", name: "a" },
+            { type: "toolcall_delta", contentIndex: 0, delta: "{\"n\":1}" }
+          ], { open: true })
+        ]
+      }, (world) =>
+        Effect.gen(function*() {
+          const { result } = yield* abortAfter(world, 10)
+          assert.deepStrictEqual(Messages.toolCalls(result.messages.at(-1)!), [
+            { type: "toolCall", id: "x", name: "a", arguments: {}, argumentsText: "{\"n\":1}" }
+          ])
+          yield* shape(world)
+        })))
+
     it.effect("A1: aborts again and again leave nothing behind that hurts (B16)", () =>
       scene(
         { responses: Array.from({ length: 50 }, () => hang({ partial: "so far" })) },

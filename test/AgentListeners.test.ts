@@ -126,48 +126,57 @@ describe("Listeners", () => {
       assert.strictEqual(count, 3)
     }).pipe(withModel(fine, fine)))
 
-  it.effect("H3 B103: see a state that already includes the event", () =>
-    Effect.gen(function*() {
-      const agent = yield* Agent.make(everything)
-      const seen: Array<string> = []
-      yield* agent.subscribe((event) =>
-        Effect.map(agent.state, ({ errorMessage, isStreaming, messages, pendingToolCalls, streamingMessage }) => {
-          const pending = [...pendingToolCalls].join()
-          const streaming = streamingMessage === undefined ? "-" : Transcript.print([streamingMessage])
-          seen.push(
-            `${line(event)}: ${Transcript.print(messages)} | ${streaming} | ${pending} | ${errorMessage ?? "-"}`
+  const looks: ReadonlyArray<[string, (look: Effect.Effect<void>) => Effect.Effect<void> | void]> = [
+    ["at once", (look) => Effect.runSync(look)],
+    ["as an effect", (look) => look],
+    ["after a while", (look) => Effect.andThen(Effect.sleep(10), look)]
+  ]
+  for (const [when, look] of looks) {
+    it.effect(`H3 B103: see a state that already includes the event, ${when}`, () =>
+      Effect.gen(function*() {
+        const agent = yield* Agent.make(everything)
+        const seen: Array<string> = []
+        yield* agent.subscribe((event) =>
+          look(
+            Effect.map(agent.state, ({ errorMessage, isStreaming, messages, pendingToolCalls, streamingMessage }) => {
+              const pending = [...pendingToolCalls].join()
+              const streaming = streamingMessage === undefined ? "-" : Transcript.print([streamingMessage])
+              seen.push(
+                `${line(event)}: ${Transcript.print(messages)} | ${streaming} | ${pending} | ${errorMessage ?? "-"}`
+              )
+              assert.isTrue(isStreaming, line(event))
+              if (event.type === "message_start" || event.type === "message_update") {
+                assert.deepStrictEqual(streamingMessage, event.message)
+              }
+              if (event.type === "message_end") assert.deepStrictEqual(messages.at(-1), event.message)
+            })
           )
-          assert.isTrue(isStreaming, line(event))
-          if (event.type === "message_start" || event.type === "message_update") {
-            assert.deepStrictEqual(streamingMessage, event.message)
-          }
-          if (event.type === "message_end") assert.deepStrictEqual(messages.at(-1), event.message)
-        })
-      )
-      const [, log] = yield* logged(agent.prompt("go"))
-      assert.deepStrictEqual(log, [], "no assertion of the listener failed")
-      assert.deepStrictEqual(seen.filter((entry) => !entry.startsWith("message_update")), [
-        "agent_start:  | - |  | -",
-        "turn_start:  | - |  | -",
-        "message_start U:  | U |  | -",
-        "message_end U: U | - |  | -",
-        "message_start A{pending}: U | A{pending} |  | -",
-        "message_end A[a]: U A[a] | - |  | -",
-        "tool_execution_start a: U A[a] | - | a | -",
-        "tool_execution_update a half: U A[a] | - | a | -",
-        "tool_execution_end a: U A[a] | - |  | -",
-        "message_start R(a): U A[a] | R(a) |  | -",
-        "message_end R(a): U A[a] R(a) | - |  | -",
-        "turn_end: U A[a] R(a) | - |  | -",
-        "turn_start: U A[a] R(a) | - |  | -",
-        "message_start A{pending}: U A[a] R(a) | A{pending} |  | -",
-        "message_end A{error}: U A[a] R(a) A{error} | - |  | -",
-        "turn_end: U A[a] R(a) A{error} | - |  | down",
-        "agent_end Failed: U A[a] R(a) A{error} | - |  | down"
-      ])
-      const { errorMessage, isStreaming } = yield* agent.state
-      assert.deepStrictEqual([errorMessage, isStreaming], ["down", false])
-    }).pipe(withModel(calling, ScriptedModel.error("down", { partial: "x" }))))
+        )
+        const [, log] = yield* logged(settled(agent.prompt("go")))
+        assert.deepStrictEqual(log, [], "no assertion of the listener failed")
+        assert.deepStrictEqual(seen.filter((entry) => !entry.startsWith("message_update")), [
+          "agent_start:  | - |  | -",
+          "turn_start:  | - |  | -",
+          "message_start U:  | U |  | -",
+          "message_end U: U | - |  | -",
+          "message_start A{pending}: U | A{pending} |  | -",
+          "message_end A[a]: U A[a] | - |  | -",
+          "tool_execution_start a: U A[a] | - | a | -",
+          "tool_execution_update a half: U A[a] | - | a | -",
+          "tool_execution_end a: U A[a] | - |  | -",
+          "message_start R(a): U A[a] | R(a) |  | -",
+          "message_end R(a): U A[a] R(a) | - |  | -",
+          "turn_end: U A[a] R(a) | - |  | -",
+          "turn_start: U A[a] R(a) | - |  | -",
+          "message_start A{pending}: U A[a] R(a) | A{pending} |  | -",
+          "message_end A{error}: U A[a] R(a) A{error} | - |  | -",
+          "turn_end: U A[a] R(a) A{error} | - |  | down",
+          "agent_end Failed: U A[a] R(a) A{error} | - |  | down"
+        ])
+        const { errorMessage, isStreaming } = yield* agent.state
+        assert.deepStrictEqual([errorMessage, isStreaming], ["down", false])
+      }).pipe(withModel(calling, ScriptedModel.error("down", { partial: "x" }))))
+  }
 })
 
 describe("A listener that breaks", () => {

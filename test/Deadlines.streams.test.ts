@@ -3,7 +3,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
 import { Errors, type StreamFn } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
-import { pass, subscribe, test } from "./utils/leaks.ts"
+import { nothingLives, pass, subscribe, test } from "./utils/leaks.ts"
 import { lastResponse, makeTrial, type Setting, settings } from "./utils/trial.ts"
 
 const fine = ScriptedModel.text("fine")
@@ -100,6 +100,7 @@ describe("The model's silence", () => {
           // What is left of a deaf stream is awaited at the end of the run, within the grace.
           if (!stops) yield* pass(1000)
           const [{ messages, outcome }, settledAt] = yield* Fiber.join(run)
+          if (stops) yield* nothingLives
           assert.strictEqual(settledAt, stops ? at : at + 1000)
           assert(outcome._tag === "Failed" && outcome.error._tag === "ModelError")
           const { error } = outcome

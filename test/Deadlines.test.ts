@@ -4,7 +4,7 @@ import { Clock, Effect, Fiber, Schedule } from "effect"
 import { Errors, Hooks, Tools } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
 import { logged } from "./utils/agents.ts"
-import { makeAgent, pass, test } from "./utils/leaks.ts"
+import { makeAgent, nothingLives, pass, test } from "./utils/leaks.ts"
 import { quick, slow, tool } from "./utils/timedTools.ts"
 import { makeTrial, modes, results, type Setting, settings, type Trial } from "./utils/trial.ts"
 
@@ -62,6 +62,7 @@ describe("A tool's time", () => {
           // What is left of deaf work is awaited at the end of the run, within the grace.
           yield* pass(1000)
           const [{ messages, outcome }, settledAt] = yield* Fiber.join(run)
+          if (stops) yield* nothingLives
           assert.strictEqual(outcome._tag, "Completed")
           assert.strictEqual(settledAt, stops ? next : next + 1000)
           assert.deepStrictEqual(results(messages), [`a! ${timedOut("a", 30)}`, "b: done"])

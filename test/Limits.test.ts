@@ -3,7 +3,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber, Schema } from "effect"
 import { Budget, Errors, Hooks, Loop, Messages, Queues, Tools } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
-import { makeAgent, pass, subscribe, test } from "./utils/leaks.ts"
+import { makeAgent, nothingLives, pass, subscribe, test } from "./utils/leaks.ts"
 import { deaf, noting, quick, slow, terminator } from "./utils/timedTools.ts"
 import { lastResponse, makeTrial, modes, results, type Setting, type Trial } from "./utils/trial.ts"
 
@@ -284,6 +284,7 @@ describe("Time", () => {
           yield* pass(1 + settles)
           const [{ messages, outcome }, at] = yield* Fiber.join(run)
           assert.deepStrictEqual([outcome, at], [limited("duration"), duration + settles])
+          if (settles === 0) yield* nothingLives
           assert.strictEqual(yield* trial.shape, shape)
           assert.deepStrictEqual(trial.heard("agent_end").map((event) => event.outcome), [limited("duration")])
           if (result !== undefined) assert.match(results(messages)[0]!, result)
@@ -399,6 +400,22 @@ describe("A budget around", () => {
       const spent = yield* Effect.forEach([2, 2, 2], (turns) => Effect.provide(inner, Budget.layer({ turns })))
       assert.deepStrictEqual(spent, [2, 2, 1])
     }).pipe(Effect.provide(Budget.layer({ turns: 5 }))))
+
+  for (const mode of modes) {
+    test(`L7: the calls of one response, within a budget inside of a budget, ${mode}`, () =>
+      Effect.gen(function*() {
+        const ran: Array<string> = []
+        const trial = yield* makeTrial({
+          toolExecution: mode,
+          limits: { toolCalls: 10 },
+          tools: [noting("a", ran)],
+          responses: [ScriptedModel.calls(["a", "b", "c", "d"].map((id) => [id, "a", {}]))]
+        })
+        assert.deepStrictEqual((yield* trial.run()).outcome, limited("toolCalls"))
+        assert.deepStrictEqual(ran, ["a", "b", "c"])
+        assert.strictEqual(yield* trial.shape, "U A[a,b,c,d] R(a) R(b) R(c) R(d!)")
+      }).pipe(Effect.provide(Budget.layer({ toolCalls: 3 }))))
+  }
 
   test("L7: it counts where the prompt is made, too", () =>
     Effect.gen(function*() {

@@ -92,12 +92,16 @@ export const stop = (run: Run, outcome: RunOutcome): Effect.Effect<void> =>
     if (!run.watched) {
       run.watched = true
       if (!run.ended) run.stop = outcome
-      // Code of the run that stops it goes on to the next place where it waits; then everything stops, in order.
-      const later = Effect.andThen(Effect.yieldNow, Effect.sync(() => interrupt(run)))
-      if (!inside) interrupt(run)
+      // A tool that stops its own run goes on to the next place where it waits; then all tools stop, in call order.
+      const later = inside && fiber !== run.fiber
+      const watching = later
+        ? Effect.andThen(Effect.yieldNow, Effect.andThen(Effect.sync(() => interrupt(run)), watch(run)))
+        : watch(run)
+      // Forked here and not in a step of its own, which a fiber that is stopped might never take.
+      if (!later && fiber !== run.fiber) interrupt(run)
       if (Deferred.isDoneUnsafe(run.done)) return Effect.void
-      // Forked here and not in a step of its own, which the stopped fiber might never take.
-      Effect.runForkWith(fiber.context)(inside ? Effect.andThen(later, watch(run)) : watch(run))
+      Effect.runForkWith(fiber.context)(watching)
+      if (fiber === run.fiber) interrupt(run)
     }
     return inside ? Effect.void : Effect.asVoid(Deferred.await(run.done))
   })

@@ -3,7 +3,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber, Schema } from "effect"
 import { type Agent, Errors, type Events, Hooks, Tools } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
-import { pass, subscribe, test } from "../utils/leaks.ts"
+import { nothingLives, pass, subscribe, test } from "../utils/leaks.ts"
 import { quick, tool } from "../utils/timedTools.ts"
 import { makeTrial, modes, results, type Setting, settings } from "../utils/trial.ts"
 
@@ -57,6 +57,7 @@ describe("B01 an abort between the calls of a batch leaves none of them open", (
             const run = yield* trial.start()
             yield* pass(20 + 50 * index)
             const { messages } = yield* trial.abort(run)
+            yield* nothingLives
             const marks = ["a", "b", "c"].map((id, at) => at < index ? `R(${id})` : `R(${id}!)`)
             assert.strictEqual(yield* trial.shape, `U A[a,b,c] ${marks.join(" ")}`)
             assert.deepStrictEqual(

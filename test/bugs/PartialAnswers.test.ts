@@ -3,7 +3,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Fiber, Stream } from "effect"
 import { ConvertToLlm, type Errors, Hooks, Messages, type StreamFn } from "../../src/index.ts"
 import { ScriptedModel, Transcript } from "../../src/testing/index.ts"
-import { pass, test } from "../utils/leaks.ts"
+import { nothingLives, pass, test } from "../utils/leaks.ts"
 import { noting } from "../utils/timedTools.ts"
 import { type Audience, lastResponse, makeTrial, type Setting, type Trial } from "../utils/trial.ts"
 
@@ -86,6 +86,7 @@ describe("B08 an abort keeps the part of the answer that had come", () => {
             yield* pass(at)
             yield* end(trial, run)
             const exit = yield* Fiber.await(run)
+            yield* nothingLives
             yield* trial.shape
             const message = lastResponse(yield* trial.agent.messages)
             assert.deepStrictEqual<unknown>(message.content, content)

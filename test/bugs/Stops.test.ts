@@ -6,7 +6,7 @@ import { Agent, Errors, type Events, Hooks, Loop, Messages, StreamFn, Tools } fr
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { ofType, Recorder } from "../utils/events.ts"
 import { assertInvariants } from "../utils/invariants.ts"
-import { pass, rest, subscribe, test } from "../utils/leaks.ts"
+import { nothingLives, pass, rest, subscribe, test } from "../utils/leaks.ts"
 import { deaf, quick, slow, tool } from "../utils/timedTools.ts"
 import { makeTrial, modes, results, type Setting, settings, type Trial } from "../utils/trial.ts"
 
@@ -148,6 +148,7 @@ describe("B16 an abort during a pause before another try", () => {
           assert.deepStrictEqual(tries, [0, 60_000])
           yield* pass(1000)
           yield* trial.abort(run)
+          yield* nothingLives
           assert.strictEqual(yield* trial.shape, "U A[a] R(a!)")
           yield* trial.nothingFollows
           assert.deepStrictEqual(tries, [0, 60_000])
@@ -462,6 +463,7 @@ describe("B19 an aborted run has its end", () => {
               [Errors.RunOutcome.Aborted()]
             )
             assert.strictEqual(recorder.shown.at(-1), "agent_end Aborted")
+            yield* nothingLives
             yield* trial.nothingFollows
             yield* Scope.close(scope, Exit.void)
           }))
@@ -485,6 +487,7 @@ describe("B19 an aborted run has its end", () => {
           yield* pass(settles)
           yield* Fiber.join(aborting)
           const events = yield* Fiber.join(run)
+          yield* nothingLives
           assertInvariants({ events })
           assert.deepStrictEqual(
             ofType(events, "agent_end").map(({ outcome }) => outcome),
@@ -511,6 +514,7 @@ describe("B19 an aborted run has its end", () => {
           const leaving = yield* Effect.forkChild(Fiber.interrupt(run))
           yield* pass(settles)
           assert.isDefined(leaving.pollUnsafe())
+          yield* nothingLives
           assertInvariants({ events: recorder.events })
           assert.strictEqual(recorder.shown.at(-1), "agent_end Aborted")
           yield* trial.nothingFollows

@@ -128,7 +128,13 @@ const prompt = (world: World, action: ActionOf<"prompt">): Effect.Effect<string,
     )
   const settled = Effect.onExit(run, (exit) =>
     Effect.sync(() => {
-      const accepted = Exit.isSuccess(exit) ? "yes" : exitText(exit) === "interrupted" ? "maybe" : "no"
+      const text = exitText(exit)
+      // A stream that was ended early may have ended before its prompt was taken.
+      const accepted = text === "interrupted" || (text === "ok" && take !== undefined)
+        ? "maybe"
+        : text === "ok"
+        ? "yes"
+        : "no"
       for (const one of given) accept(world, one, accepted)
     }))
   const limited = timeout === undefined ? settled : interrupted(world, settled, timeout, activity)

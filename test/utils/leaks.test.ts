@@ -4,7 +4,7 @@ import { Cause, Effect, Exit, Fiber, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import type { Agent } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
-import { leakFree, makeAgent, subscribe, testEnd } from "./leaks.ts"
+import { leakFree, makeAgent, nothingLives, subscribe, testEnd } from "./leaks.ts"
 
 const found = <A, E, R>(body: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.exit(leakFree(body)), (exit) => Exit.isSuccess(exit) ? "" : Cause.pretty(exit.cause))
@@ -75,6 +75,13 @@ describe("leakFree", () => {
         ""
       )
     }))
+  it.effect("I5: can look in the middle", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* found(nothingLives), "")
+      const timer = Effect.andThen(Effect.forkDetach(Effect.sleep(10)), nothingLives)
+      assert.match(yield* found(Effect.andThen(timer, TestClock.adjust(10))), /1 fibers, a sleep that began at 0/)
+    }))
+
   it.effect("I5: lets go what is declared as left behind", () =>
     Effect.gen(function*() {
       const left = Effect.forkDetach(Effect.uninterruptible(testEnd))

@@ -117,6 +117,14 @@ const quiet = rest.pipe(
   Effect.andThen(rest)
 )
 
+/** Nothing of the runs before lives now: what a later check would not see because it ends by itself in the meantime. */
+export const nothingLives: Effect.Effect<void> = Effect.gen(function*() {
+  const living = yield* current
+  yield* rest
+  const left = living.left()
+  assert(left.length === 0, `I5: ${left.join(", ")} at a time when nothing should live`)
+})
+
 /** Runs the body of a test; fails when something is left. */
 export const leakFree = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A, E, Exclude<R, Scope.Scope>> =>
   Effect.suspend(() => {
