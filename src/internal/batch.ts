@@ -249,15 +249,27 @@ const executeCall = (run: Run, batch: Batch, call: Call): Effect.Effect<void> =>
   if (run.stopping) return Effect.void
   call.state = "running"
   const effect = execute(call.ready!, new RunningCall(run, batch.scope, call), batch.scope.retry)
-  if (Exit.isExit(effect)) return conclude(run, batch, call, effect)
+  if (Exit.isExit(effect)) {
+    const rest = conclude(run, batch, call, effect)
+    return Exit.isExit(rest) ? rest : inCallFiber(run, call, rest)
+  }
   const provided = Effect.provideContext(effect, batch.scope.tools.services)
   const work = batch.scope.inToolTime(call.ready!.tool, call.toolCall, provided)
   // The tool is interrupted, its end is not.
-  return Effect.withFiber((fiber) => {
-    call.fiber = fiber
-    return Effect.flatMap(Effect.exit(Effect.interruptible(work)), (exit) => conclude(run, batch, call, exit))
-  })
+  return inCallFiber(
+    run,
+    call,
+    Effect.flatMap(Effect.exit(Effect.interruptible(work)), (exit) => conclude(run, batch, call, exit))
+  )
 }
+
+/** Remembers the fiber of the call, so that a stop reaches what can be interrupted in it; also one that came just before. */
+const inCallFiber = (run: Run, call: Call, effect: Effect.Effect<void>): Effect.Effect<void> =>
+  Effect.withFiber((fiber) => {
+    call.fiber = fiber
+    if (run.stopping) fiber.interruptUnsafe()
+    return effect
+  })
 
 /** The tool's work within the time it has (T6). */
 const withinToolTime = (

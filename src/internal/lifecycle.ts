@@ -45,6 +45,7 @@ export const start = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effe
 const execute = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effect.Effect<void> =>
   Effect.withFiber((fiber) => {
     run.fiber = fiber
+    if (run.stopping) fiber.interruptUnsafe()
     return Effect.flatMap(
       Effect.exit(loop),
       (exit) => run.owner === 0 ? close(run, outcomeOf(run, exit), 0) : Effect.void

@@ -206,10 +206,11 @@ export class Run {
   }
 
   /**
-   * Emits an event for the loop. What is returned has to be yielded: the rest of the delivery, or, once an abort came,
-   * the interruption that ends the loop here.
+   * Emits an event for the loop. What is returned has to be yielded: the rest of the delivery, or, once the run is
+   * stopping, the interruption that ends the loop here.
    */
   emit(event: AgentEvent): Pending {
+    if (this.stopping) return Effect.interrupt
     const pending = this.emitter.emit(event)
     if (pending !== undefined) return Effect.andThen(pending, this.#goOn)
     return this.stopping ? Effect.interrupt : undefined

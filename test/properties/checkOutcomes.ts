@@ -104,12 +104,15 @@ const beyondLimits = (played: Played, run: RunView): ReadonlyArray<string> => {
   return calls > (limits.toolCalls ?? Infinity) ? [...problems, `L7: ${calls} tool calls are executed`] : problems
 }
 
-const notReached = (played: Played, run: RunView, limit: string): ReadonlyArray<string> => {
-  // A run that code of another run starts counts against that one's limits, too.
-  const isChild = entriesOf(played.world.entries, "act").some(({ action, busy, from }) =>
+/** Whether code of a run began another one, in its own fiber: code that was left behind can do that. */
+const startsInside = ({ world }: Played): boolean =>
+  entriesOf(world.entries, "act").some(({ action, busy, from }) =>
     (action.do === "prompt" || action.do === "continue") && !busy && !/^(timeline|end|outside)/.test(from)
   )
-  if (isChild) return []
+
+const notReached = (played: Played, run: RunView, limit: string): ReadonlyArray<string> => {
+  // A run that code of another run starts counts against that one's limits, too.
+  if (startsInside(played)) return []
   const { limits = {}, repeatedCalls } = played.world.scenario.options
   const spent = spentBefore(played, run, Infinity)
   const none = [`L7: Limited(${limit}), which was not reached`]
@@ -136,6 +139,8 @@ const notReached = (played: Played, run: RunView, limit: string): ReadonlyArray<
 
 const wasStopped = (played: Played, run: RunView): boolean =>
   run.stops.some(({ how }) => how !== "listener") ||
+  // Code that was left behind and prompts may be interrupted.
+  startsInside(played) ||
   // A stream of events that was ended early stops its run at a moment that is not noted.
   isTaken(played)
 

@@ -22,8 +22,9 @@ interface Stopped {
   readonly t: number
 }
 
-const stopOf = (run: RunView): Stopped | undefined => {
-  const [stop] = run.stops
+const stopOf = (played: Played, run: RunView): Stopped | undefined => {
+  // Where fibers are switched between any two steps, a prompt may be interrupted before it has begun.
+  const stop = run.stops.find(({ how }) => isExact(played) || how !== "interrupt")
   const late = run.entries.find(({ t }) => t > run.deadline)
   if (stop === undefined) return late
   return late === undefined || stop.index < late.index ? stop : late
@@ -154,7 +155,7 @@ export const checkStops = (played: Played): ReadonlyArray<string> => {
   const runs = runsOf(played)
   return [
     ...runs.flatMap((run) => {
-      const stop = stopOf(run)
+      const stop = stopOf(played, run)
       return [
         ...(stop === undefined ? [] : [
           ...begunAfterStop(played, run, stop),

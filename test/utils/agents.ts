@@ -6,7 +6,10 @@ import { Cause, Effect, Fiber, Logger, References, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Agent, type Events, Messages, type StreamFn, type Tools } from "../../src/index.ts"
 import { ScriptedModel, Transcript } from "../../src/testing/index.ts"
+import { type EventOf, ofType } from "./events.ts"
 import { resultText } from "./sampleTools.ts"
+
+export { ofType } from "./events.ts"
 
 /** Runs a test with a scripted model, in a scope of its own. */
 export const withModel = (...responses: ReadonlyArray<ScriptedModel.Response | ScriptedModel.Responder>) =>
@@ -40,15 +43,6 @@ export const record = (agent: Agent.AgentService): Effect.Effect<Array<Events.Ag
     events
   )
 }
-
-/** An event of one kind. */
-export type EventOf<T extends Events.AgentEventType> = Extract<Events.AgentEvent, { readonly type: T }>
-
-/** The events of one kind. */
-export const ofType = <T extends Events.AgentEventType>(
-  events: ReadonlyArray<Events.AgentEvent>,
-  type: T
-): ReadonlyArray<EventOf<T>> => events.filter((event): event is EventOf<T> => event.type === type)
 
 /** An event in a word or two: `message_end A[a]`, `tool_execution_end a!`. */
 export const line = (event: Events.AgentEvent): string => {
