@@ -298,6 +298,7 @@ const executeCalls = (run: Run, batch: Batch, calls: ReadonlyArray<Call>): Effec
   })
 
 const gate = Effect.fnUntraced(function*(run: Run, batch: Batch, call: Call) {
+  if (run.stopping) return yield* Effect.interrupt
   let pending = run.emit(begun(call))
   if (pending !== undefined) yield* pending
   const prepared = batch.sealed
