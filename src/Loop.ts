@@ -77,6 +77,7 @@ export const doubleLoop = Effect.fnUntraced(function*(run: Run, beginning: Begin
   for (let prompt = nextPrompt(run); prompt !== undefined; prompt = nextPrompt(run)) {
     if ((pending = run.record(prompt)) !== undefined) yield* pending
   }
+  if (run.stopping) return yield* Effect.interrupt
   if (beginning._tag === "Continue" || !beginning.fromSteering) hold(run, steering)
 
   do {
@@ -127,7 +128,9 @@ const promptsOf = (run: Run, beginning: Beginning): ReadonlyArray<AgentMessage> 
   return [...results, ...declareTools(run.context, run.settings.tools.declarations, prompts, now)]
 }
 
+/** The prompt to record next; those of a run that is stopping are left to its end. */
 const nextPrompt = (run: Run): AgentMessage | undefined => {
+  if (run.stopping) return undefined
   const [prompt, ...rest] = run.prompts
   run.prompts = rest
   return prompt
@@ -184,6 +187,7 @@ const inject = Effect.fnUntraced(function*(run: Run, prepared: ReadonlyArray<Age
   const queuedFrom = messages.length - queued.length
   const notesFrom = queuedFrom - notes.length
   for (const [index, message] of messages.entries()) {
+    if (run.stopping) return yield* Effect.interrupt
     if (held !== undefined && index >= queuedFrom) {
       held.next++
       held.queue.delivered(queued[index - queuedFrom]!, run.turns)

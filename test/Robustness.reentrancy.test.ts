@@ -7,6 +7,7 @@ import { logged } from "./utils/agents.ts"
 import { Recorder } from "./utils/events.ts"
 import { lie, tagOf } from "./utils/hostile.ts"
 import { assertInvariants } from "./utils/invariants.ts"
+import { leakFree } from "./utils/leaks.ts"
 import { echo } from "./utils/sampleTools.ts"
 
 const { calls, text } = ScriptedModel
@@ -189,7 +190,7 @@ const askFrom = (place: Place, [name, call, expected]: Method) =>
       }
       assert.notInclude(JSON.stringify(transcript), "inner")
       assert.strictEqual((yield* Effect.forkDetach(agent.awaitIdle).pipe(Effect.flatMap(Fiber.await)))._tag, "Success")
-    }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(hooks, conversion, stream)), logged)
+    }).pipe(leakFree, Effect.provide(Layer.mergeAll(hooks, conversion, stream)), logged)
   })
 
 describe("An agent that is asked from inside its own run", () => {

@@ -30,6 +30,28 @@ type Block = TextContent | ThinkingContent | ToolCall
 /** What an event means for the loop: nothing to tell, the message's start, an update, or its end. */
 export type Step = undefined | "start" | "end" | AssistantMessageEvent
 
+/** What a message records of the model that answered. */
+interface Answering {
+  readonly id: string
+  readonly api: string
+  readonly provider: string
+}
+
+const unknown: Answering = { id: "unknown", api: "unknown", provider: "unknown" }
+
+const textOr = (text: unknown, otherwise: string): string => typeof text === "string" ? wellFormed(text) : otherwise
+
+/** A model comes from a host and may be anything; the message stays one that can be stored. */
+const readModel = (model: Model): Answering =>
+  Result.getOrElse(
+    Result.try(() => ({
+      id: textOr(model.id, unknown.id),
+      api: textOr(model.api, unknown.api),
+      provider: textOr(model.provider, unknown.provider)
+    })),
+    () => unknown
+  )
+
 const noInfo: ResponseInfo = {}
 
 const stopReasons: ReadonlySet<unknown> = new Set(["stop", "length", "toolUse", "error", "aborted", "deferred"])
@@ -59,7 +81,7 @@ export class Accumulator {
   announced = false
   /** The error of a stream that failed or broke the protocol, or that an `error` event carried. */
   error: ModelError | undefined
-  readonly #model: Model
+  readonly #model: Answering
   readonly #timestamp: number
   #blocks: Array<Block> = []
   /** The places of the blocks that are still growing. */
@@ -70,7 +92,7 @@ export class Accumulator {
   #end: { readonly stopReason: StopReason; readonly errorMessage: string | undefined } | undefined
 
   constructor(model: Model, timestamp: number) {
-    this.#model = model
+    this.#model = readModel(model)
     this.#timestamp = timestamp
   }
 
@@ -127,8 +149,8 @@ export class Accumulator {
   snapshot(): AssistantMessage {
     const message = {
       role: "assistant",
-      api: this.#model.api ?? "unknown",
-      provider: this.#model.provider ?? "unknown",
+      api: this.#model.api,
+      provider: this.#model.provider,
       model: this.#model.id,
       ...this.#details(),
       usage: this.#usage,
@@ -148,8 +170,8 @@ export class Accumulator {
     return {
       role: "assistant",
       content: this.#blocks.slice(),
-      api: this.#model.api ?? "unknown",
-      provider: this.#model.provider ?? "unknown",
+      api: this.#model.api,
+      provider: this.#model.provider,
       model: this.#model.id,
       ...this.#details(),
       thinkingLevel,

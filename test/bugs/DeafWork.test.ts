@@ -1,10 +1,10 @@
 /** B04, B06, B12, B14: work that does not stop when it is told to, and what it does later. */
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Schedule, Stream } from "effect"
-import { Errors, Hooks, Messages, type StreamFn, Tools } from "../../src/index.ts"
+import { Errors, type Events, Hooks, Messages, type StreamFn, Tools } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { logged } from "../utils/agents.ts"
-import { pass, test, testEnd } from "../utils/leaks.ts"
+import { pass, subscribe, test, testEnd } from "../utils/leaks.ts"
 import { deaf, quick, slow, tool } from "../utils/timedTools.ts"
 import { lastResponse, makeTrial, modes, results, type Setting, settings } from "../utils/trial.ts"
 
@@ -132,6 +132,50 @@ describe("B04 a tool that ignores the abort does not hold it up", () => {
         assert.deepStrictEqual(log, ["closed"])
         assert.deepStrictEqual(results(messages), ["a! Operation aborted"])
       }))
+  }
+})
+
+describe("B04 a listener that takes long does not hold up the abort", () => {
+  const types: ReadonlyArray<Events.AgentEventType> = [
+    "agent_start",
+    "turn_start",
+    "message_start",
+    "message_update",
+    "message_end",
+    "tool_execution_start",
+    "tool_execution_end",
+    "turn_end"
+  ]
+  for (const mode of modes) {
+    for (const gracePeriod of [0, 1000]) {
+      for (const type of types) {
+        test(`B04 (A4, H3) on ${type}, ${mode}, a grace of ${gracePeriod}: it gets the rest when it is done`, () =>
+          Effect.gen(function*() {
+            const trial = yield* makeTrial({
+              toolExecution: mode,
+              gracePeriod,
+              tools: [quick("a")],
+              responses: [ScriptedModel.calls([["a", "a", {}]], { text: "Now:" })],
+              otherwise: fine
+            })
+            const heard: Array<Events.AgentEvent> = []
+            yield* subscribe(trial.agent, (event) =>
+              Effect.suspend(() => {
+                const first = event.type === type && !heard.some((one) => one.type === type)
+                heard.push(event)
+                return first ? Effect.sleep(minute) : Effect.void
+              }))
+            const run = yield* trial.start()
+            yield* pass(10)
+            yield* trial.abort(run, gracePeriod)
+            yield* trial.shape
+            // One event at a time: the others wait behind the one it has.
+            assert.strictEqual(heard.at(-1)?.type, type)
+            yield* trial.nothingFollows
+            assert.deepStrictEqual(heard, trial.recorder.events)
+          }))
+      }
+    }
   }
 })
 

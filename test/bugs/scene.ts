@@ -7,6 +7,7 @@ import { ScriptedModel, Transcript } from "../../src/testing/index.ts"
 import { logged } from "../utils/agents.ts"
 import { ofType, type Recorder } from "../utils/events.ts"
 import { assertInvariants } from "../utils/invariants.ts"
+import { leakFree } from "../utils/leaks.ts"
 import { finish, stage, watched } from "../utils/play.ts"
 
 /** What a test supplies. */
@@ -60,7 +61,7 @@ const assertResultsAgree = (
   )
 }
 
-/** Runs an agent, one run a prompt, at most an hour each; every response has to be asked for. */
+/** Runs an agent, one run a prompt, at most an hour each; every response has to be asked for, and nothing may be left. */
 export const play = (setting: Setting): Effect.Effect<Scene> => {
   const { hooks = [], options = {}, prompts = ["go"], responses, tools = [] } = setting
   const playing = Effect.gen(function*() {
@@ -77,7 +78,7 @@ export const play = (setting: Setting): Effect.Effect<Scene> => {
     yield* ScriptedModel.assertComplete
     return { runs, messages, requests, recorder, events }
   })
-  return logged(Effect.orDie(Effect.scoped(Effect.provide(playing, stage({ responses, hooks }))))).pipe(
+  return logged(Effect.orDie(leakFree(Effect.provide(playing, stage({ responses, hooks }))))).pipe(
     Effect.map(([played, logs]): Scene => ({
       ...played,
       logs,

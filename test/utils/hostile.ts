@@ -4,6 +4,7 @@ import { Effect, Logger, Predicate } from "effect"
 import { type Agent, type Hooks, Messages, type Tools } from "../../src/index.ts"
 import { ScriptedModel, Transcript } from "../../src/testing/index.ts"
 import { assertInvariants } from "./invariants.ts"
+import { leakFree } from "./leaks.ts"
 import { finish, stage, watched } from "./play.ts"
 
 /** A scope and a scripted model. */
@@ -26,7 +27,7 @@ export const play = (
     return { messages, outcome, requests, events: recorder.events, shape: Transcript.print(messages) }
   }).pipe(
     Effect.provide(stage({ responses, hooks: options.hooks ?? [] })),
-    Effect.scoped,
+    leakFree,
     Effect.orDie,
     Effect.provide(Logger.layer([]))
   )
