@@ -151,7 +151,7 @@ describe("Abort and its grace", () => {
     it.effect("A4: what it does later reaches a log", () => {
       const failing = tool(
         "failing",
-        () => Effect.uninterruptible(Effect.andThen(Effect.sleep("1 minute"), Effect.fail(new Error("late failure"))))
+        () => Effect.uninterruptible(Effect.andThen(Effect.sleep("1 minute"), Effect.fail("late failure")))
       )
       return logged(
         scene(

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Layer, Stream } from "effect"
+import { Data, Effect, Layer, Stream } from "effect"
 import { ConvertToLlm, type Errors, Hooks, Loop, Messages, Queues, StreamFn } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import { Recorder } from "./utils/events.ts"
@@ -9,13 +9,15 @@ import { quick } from "./utils/timedTools.ts"
 
 const { calls, text } = ScriptedModel
 
+class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}
+
 const throwing = (): never => {
   throw new Error("broken")
 }
 
 /** The three ways in which something fails, and the text that is reported of each. */
 const ways = {
-  "fails": () => Effect.fail(new Error("broken")),
+  "fails": () => Effect.fail(new Broken({ message: "broken" })),
   "dies": () => Effect.die(new Error("broken")),
   "throws": throwing
 }
@@ -123,8 +125,7 @@ describe("Loop failures", () => {
             queued: steering.messages
           })
         }).pipe(
-          Effect.provide(failing(name, call, fail)),
-          Effect.provide(ScriptedModel.layer(oneTool))
+          Effect.provide(Layer.merge(failing(name, call, fail), ScriptedModel.layer(oneTool)))
         ))
     }
   }
@@ -267,7 +268,6 @@ describe("Loop failures", () => {
       })
     }).pipe(
       Effect.scoped,
-      Effect.provide(failing("apiKey", 0, ways.dies)),
-      Effect.provide(stage({ responses: [text("fine")] }))
+      Effect.provide(Layer.merge(stage({ responses: [text("fine")] }), failing("apiKey", 0, ways.dies)))
     ))
 })

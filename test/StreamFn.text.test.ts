@@ -290,8 +290,8 @@ describe("StreamFn texts and ids", () => {
       "a text": Effect.succeed(`x${high}`),
       "content": Effect.succeed([{ type: "text", text: `x${high}` }]),
       "details": Effect.succeed(Tools.result({ text: "x", details: { [`k${low}`]: [`v${high}`] } })),
-      "a failure": Effect.fail(new Error(`x${high}`)),
-      "a defect": Effect.die(`x${high}`)
+      "a failure": Effect.fail(`x${high}`),
+      "a defect": Effect.die(new Error(`x${high}`))
     }
     for (const [name, output] of Object.entries(outputs)) {
       it.effect(`T9, I6: in ${name} of a tool (B74)`, () =>

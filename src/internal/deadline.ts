@@ -50,13 +50,12 @@ export const withinHookTime = <A, E, R>(
   run: Run,
   hook: HookName,
   effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | Error, R> => {
+): Effect.Effect<A, E | string, R> => {
   const { hookTimeout } = run.config
   if (hookTimeout === undefined) return effect
   return Effect.flatMap(
     within(run, hookTimeout, `The ${hook} hook`, effect),
-    (exit): Effect.Effect<A, E | Error> =>
-      exit ?? Effect.fail(new Error(`The ${hook} hook timed out after ${hookTimeout} ms`))
+    (exit): Effect.Effect<A, E | string> => exit ?? Effect.fail(`The ${hook} hook timed out after ${hookTimeout} ms`)
   )
 }
 

@@ -38,7 +38,7 @@ const logFailure = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
  */
 export const subscriber = <E, R>(
   listener: (event: AgentEvent) => Effect.Effect<unknown, E, R> | void,
-  provide: <E2>(effect: Effect.Effect<void, E2, R>) => Effect.Effect<void, E2>,
+  provide: (effect: Effect.Effect<void, ListenerError, R>) => Effect.Effect<void, ListenerError>,
   required: boolean
 ): Subscriber => ({
   active: true,

@@ -241,7 +241,7 @@ class Driver {
 /** Subscribes the recorder and the listeners of the scenario; the way to perform actions from then on. */
 export const direct = Effect.fnUntraced(function*(stage: Stage, agent: AnyAgent, root: Root) {
   const driver = new Driver(stage, agent, root)
-  yield* Effect.asVoid(agent.subscribe<never, never>(stage.record))
+  yield* Effect.asVoid(agent.subscribe(stage.record))
   for (const { initially, name } of stage.scenario.listeners ?? []) if (initially !== false) yield* driver.listen(name)
   return driver.perform
 })

@@ -234,7 +234,8 @@ export const subscribing = (world: World) => {
   let count = 0
   const subscribe = (number: number): Effect.Effect<void> => {
     const listener = listeners[number % Math.max(1, listeners.length)]
-    if (listener === undefined) return Effect.void
+    // A listener that subscribes itself and steers would never end.
+    if (listener === undefined || count >= 8) return Effect.void
     return Effect.suspend(() => {
       const name = `${number}.${count++}`
       const subscribed = world.agent.subscribe(listenerFunction(world, listener, name), { required: listener.required })
