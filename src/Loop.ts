@@ -239,7 +239,7 @@ const prepareNextTurn = Effect.fnUntraced(function*(run: Run) {
     const answer = yield* naming(run, "prepareNextTurn")(ask(() => hook(turn)))
     if (run.stopping) return yield* Effect.interrupt
     if (answer === undefined) continue
-    yield* update(run, "prepareNextTurn", answer, services)
+    yield* naming(run, "prepareNextTurn")(Effect.suspend(() => update(run, "prepareNextTurn", answer, services)))
     if (answer.messages === undefined) continue
     const read = readMessages(answer.messages)
     if (Result.isFailure(read)) {
@@ -263,7 +263,8 @@ const prepareRequest = Effect.fnUntraced(function*(run: Run) {
     const request = { context: run.hookContext(), model, thinkingLevel }
     const answer = yield* naming(run, "prepareRequest")(ask(() => hook(request)))
     if (run.stopping) return yield* Effect.interrupt
-    if (answer !== undefined) yield* update(run, "prepareRequest", answer, services)
+    if (answer === undefined) continue
+    yield* naming(run, "prepareRequest")(Effect.suspend(() => update(run, "prepareRequest", answer, services)))
   }
   if (needsInjection(run, noMessages)) yield* inject(run, noMessages)
 })

@@ -257,34 +257,46 @@ describe("Frozen inputs", () => {
 
   it.effect("what is changed after it was handed in changes nothing", () =>
     Effect.gen(function*() {
-      const prompt = { role: "user" as const, content: [{ type: "text" as const, text: "go" }], timestamp: 0 }
-      const steer = { role: "user" as const, content: [{ type: "text" as const, text: "steer" }], timestamp: 0 }
-      const stored = [{ role: "user" as const, content: [{ type: "text" as const, text: "old" }], timestamp: 1 }]
-      const result = { content: [{ type: "text" as const, text: "result" }], details: { n: [1] } }
+      // Fields and roles that this version does not know are kept (I6), and are nobody else's either.
+      const message = (text: string) => ({
+        role: "user" as const,
+        content: [{ type: "text" as const, text, extra: { list: ["kept"] } }],
+        timestamp: 1,
+        meta: { list: ["kept"] }
+      })
+      const [prompt, steer, note, old, more] = ["go", "steer", "note", "old", "more"].map(message)
+      const own = { role: "own", data: { list: ["kept"] }, timestamp: 1 }
+      const result = { content: [{ type: "text" as const, text: "result" }], details: { n: ["kept"] } }
+      const stored = [old!, lie<Messages.AgentMessage>(own)]
       const tools = [returning(result, "take")]
       const spoil = () => {
-        for (const message of [prompt, steer, ...stored]) {
-          message.content[0]!.text = "spoiled"
-          message.content.push({ type: "text", text: "spoiled" })
+        for (const { content, meta } of [prompt!, steer!, note!, old!, more!]) {
+          content[0]!.text = "spoiled"
+          content[0]!.extra.list[0] = "spoiled"
+          meta.list[0] = "spoiled"
+          content.push({ type: "text", text: "spoiled", extra: { list: [] } })
         }
+        own.data.list[0] = "spoiled"
         tools.length = 0
         stored.length = 0
       }
       yield* Effect.gen(function*() {
         const { agent, recorder } = yield* watched({ messages: stored, tools })
-        const run = yield* Effect.forkChild(agent.prompt([prompt]))
-        yield* agent.steer(steer)
-        yield* TestClock.adjust(5)
+        yield* agent.appendMessages([more!])
+        const run = yield* Effect.forkChild(agent.prompt([prompt!]))
+        yield* TestClock.adjust(1)
+        yield* agent.steer(steer!)
+        yield* agent.note(note!)
+        yield* TestClock.adjust(4)
         spoil()
         yield* TestClock.adjust("1 hour")
         assert.strictEqual((yield* Fiber.join(run)).outcome._tag, "Completed")
-        spoil()
         result.content[0]!.text = "spoiled"
-        result.details.n.push(2)
+        result.details.n[0] = "spoiled"
         assert.deepStrictEqual(recorder.changed, [])
         const { events } = recorder
         assert.notInclude(JSON.stringify([yield* agent.messages, yield* ScriptedModel.requests, events]), "spoiled")
-        assert.strictEqual(Transcript.print(yield* agent.messages), "U U U A[a] R(a) A")
+        assert.strictEqual(Transcript.print(yield* agent.messages), "U C(own) U U A[a] R(a) U U A")
         assert.lengthOf((yield* agent.state).tools, 1)
       }).pipe(on(calls([["a", "take", {}]], { after: 10 }), fine))
     }))

@@ -6,7 +6,7 @@ import * as Result from "effect/Result"
 import type { PromptOptions } from "../Agent.ts"
 import { AgentConfigError, InvalidPrompt } from "../Errors.ts"
 import { type AgentMessage, repair, user } from "../Messages.ts"
-import { excerpt } from "./json.ts"
+import { excerpt, show } from "./json.ts"
 import * as Log from "./log.ts"
 import { answersToOpenCalls } from "./openCalls.ts"
 import { readMessages } from "./readMessages.ts"
@@ -83,7 +83,13 @@ export const readPrompt = (
     )
   }
   return Result.mapError(
-    readMessages(promptMessages(input, images)),
+    Result.flatMap(
+      Result.try({
+        try: () => promptMessages(input, images),
+        catch: (failure) => `it cannot be read: ${show(failure)}`
+      }),
+      readMessages
+    ),
     (problem) =>
       new InvalidPrompt({ reason: "InvalidMessage", message: `The prompt's messages do not decode: ${problem}` })
   )

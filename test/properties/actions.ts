@@ -185,8 +185,8 @@ const post = (world: World, action: ActionOf<"steer" | "followUp">): Effect.Effe
 const offer = (world: World, action: ActionOf<"offerSteering" | "offerFollowUp">): Effect.Effect<unknown> => {
   const isSteering = action.do === "offerSteering"
   const given = give(world, action.input, isSteering ? "steering" : "followUp")
-  accept(world, given)
-  return Queue.offer(isSteering ? world.agent.steering : world.agent.followUps, given.message)
+  const offering = Queue.offer(isSteering ? world.agent.steering : world.agent.followUps, given.message)
+  return Effect.map(offering, () => accept(world, given))
 }
 
 const withdraw = (world: World, number: number): Effect.Effect<string> => {

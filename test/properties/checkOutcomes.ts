@@ -105,9 +105,10 @@ const beyondLimits = (played: Played, run: RunView): ReadonlyArray<string> => {
 }
 
 /** Whether code of a run began another one, in its own fiber: code that was left behind can do that. */
-const startsInside = ({ world }: Played): boolean =>
-  entriesOf(world.entries, "act").some(({ action, busy, from }) =>
-    (action.do === "prompt" || action.do === "continue") && !busy && !/^(timeline|end|outside)/.test(from)
+const startsInside = (played: Played): boolean =>
+  entriesOf(played.world.entries, "act").some(({ action, busy, from }) =>
+    (action.do === "prompt" || action.do === "continue") && !(busy && isExact(played)) &&
+    !/^(timeline|end|outside)/.test(from)
   )
 
 const notReached = (played: Played, run: RunView, limit: string): ReadonlyArray<string> => {
