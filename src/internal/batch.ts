@@ -84,6 +84,7 @@ export const openBatch = (
       get context() {
         return run.hookContext()
       },
+      depth: 0,
       stopping: () => run.stopping,
       inToolTime: (tool, toolCall, work) => withinToolTime(run, tool, toolCall, work),
       retry: run.config.toolRetry,

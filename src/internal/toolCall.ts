@@ -24,6 +24,8 @@ export interface CallScope {
   readonly hooks: HookSet
   readonly assistantMessage: AssistantMessage
   readonly context: RunContext
+  /** How many calls are around this one; 0 for a call of the model. */
+  readonly depth: number
   /** Whether the run is stopping: then no call begins. */
   readonly stopping: () => boolean
   /** Gives a tool's work the time it has (T6). */
@@ -260,10 +262,13 @@ const outcomeOf = (toolCall: ToolCall, { isError, result }: Answered): ToolCallO
   isError
 })
 
+/** Only every so often does a chain of calls pause, which is all the stack needs. */
+const startsAtOnce = ({ depth }: CallScope): boolean => depth % 16 !== 15
+
 /** In a fiber of its own: a tool or hook that interrupts itself does not interrupt the tool that made the call. */
 const runIn = (scope: CallScope, toolCall: ToolCall, onUpdate: Progress | undefined): Effect.Effect<ToolCallOutcome> =>
   Effect.map(
-    inFiber(nestedCall(scope, toolCall, onUpdate)),
+    inFiber(nestedCall({ ...scope, depth: scope.depth + 1 }, toolCall, onUpdate), startsAtOnce(scope)),
     (exit) => outcomeOf(toolCall, Exit.isSuccess(exit) ? exit.value : settleFailure(toolCall.name, exit.cause))
   )
 
@@ -284,7 +289,7 @@ const nestedCall = Effect.fnUntraced(function*(
     runToolCall: (nested, options) => runNested(scope, nested, options ?? {})
   }
   const work = Effect.provideContext(execute(gate, call, scope.retry), scope.tools.services)
-  const exit = yield* inFiber(scope.inToolTime(gate.tool, toolCall, work))
+  const exit = yield* inFiber(scope.inToolTime(gate.tool, toolCall, work), startsAtOnce(scope))
   const settled = settle(gate.tool, exit)
   const finalized = scope.stopping() ? settled : finalize(scope, toolCall, gate, settled)
   return Effect.isEffect(finalized) ? yield* finalized : finalized
