@@ -235,6 +235,7 @@ export const respond = Effect.fnUntraced(function*(
   run.requested = { model, thinkingLevel }
   const chosen = conversation(run)
   const { messages, splitPairs, tools } = Effect.isEffect(chosen) ? yield* chosen : chosen
+  if (run.stopping) return yield* Effect.interrupt
   if (splitPairs > 0) {
     yield* Log.warn(
       `${splitPairs} tool calls or results without their counterpart were left out of the request`
