@@ -179,6 +179,18 @@ export type AssistantMessage = {
 }
 
 /**
+ * Schema of a block of an {@link AssistantMessage}: text, thinking, or a tool call. Blocks of other types pass as they are.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const AssistantContent = openUnion<TextContent | ThinkingContent | ToolCall>("AssistantContent", "type", {
+  text: TextContent,
+  thinking: ThinkingContent,
+  toolCall: ToolCall
+})
+
+/**
  * Schema of {@link AssistantMessage}.
  *
  * @category schemas
@@ -186,13 +198,7 @@ export type AssistantMessage = {
  */
 export const AssistantMessage = openStruct<AssistantMessage>("AssistantMessage", {
   role: Schema.Literal("assistant"),
-  content: Schema.Array(
-    openUnion<TextContent | ThinkingContent | ToolCall>("AssistantContent", "type", {
-      text: TextContent,
-      thinking: ThinkingContent,
-      toolCall: ToolCall
-    })
-  ),
+  content: Schema.Array(AssistantContent),
   api: Schema.String,
   provider: Schema.String,
   model: Schema.String,

@@ -6,6 +6,7 @@
  * changes afterwards. Text grows by concatenation, which engines keep as ropes: a response costs linear time in total.
  */
 import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import { ModelError } from "../Errors.ts"
 import type { AssistantMessageEvent } from "../Events.ts"
 import type {
@@ -17,7 +18,7 @@ import type {
   ToolCall,
   Usage
 } from "../Messages.ts"
-import { emptyUsage } from "../Messages.ts"
+import { AssistantContent, emptyUsage } from "../Messages.ts"
 import type { Model, ResponseInfo, StreamEnd, StreamEvent } from "../StreamFn.ts"
 import { readArguments } from "./callArguments.ts"
 import { copyJson } from "./copyJson.ts"
@@ -62,10 +63,11 @@ const isUsageOrNone = (usage: unknown): boolean =>
 
 const infoFields = ["responseId", "responseModel", "rawStopReason", "providerThinkingLevel"] as const
 
-/** A copy, in which what is no number counts as none. */
+/** A copy, in which what is missing or no number counts as none. */
 const readUsage = ({ cost, ...tokens }: Usage): Usage => ({
+  ...emptyUsage,
   ...finiteFields(tokens),
-  cost: finiteFields(cost)
+  cost: { ...emptyUsage.cost, ...finiteFields(cost) }
 })
 
 const finiteFields = <Counts extends object>(counts: Counts): Counts => {
@@ -261,16 +263,29 @@ export class Accumulator {
     if (!isUsageOrNone(event.usage)) return this.#violation(`\`${event.type}\` whose usage is none`)
     this.#learn(event)
     if (event.content !== undefined) {
-      this.#ids.clear()
+      const blocks = this.#wholeBlocks(event.content)
+      if (Result.isFailure(blocks)) return this.#violation(`\`${event.type}\` whose content${blocks.failure}`)
       this.#open = []
-      this.#blocks = event.content.map((block) => this.#wholeBlock(block))
+      this.#blocks = blocks.success
     }
     this.error = event.error
     this.#end = { stopReason, errorMessage: event.errorMessage ?? event.error?.message }
     return "end"
   }
 
-  /** A block a provider gives whole. */
+  /** The blocks a provider gives whole, or what is wrong with them. */
+  #wholeBlocks(given: unknown): Result.Result<Array<Block>, string> {
+    if (!Array.isArray(given)) return Result.fail(" is no list")
+    this.#ids.clear()
+    const blocks: Array<Block> = []
+    for (const each of given) {
+      const block = this.#wholeBlock(each)
+      if (!isBlock(block)) return Result.fail(`[${blocks.length}] is no block of a response`)
+      blocks.push(block)
+    }
+    return Result.succeed(blocks)
+  }
+
   #wholeBlock(given: Block): Block {
     const block = mendBlock(given)
     return block.type === "toolCall"
@@ -285,6 +300,8 @@ export class Accumulator {
     return "end"
   }
 }
+
+const isBlock = Schema.is(AssistantContent)
 
 const finishBlock = (block: Block, complete: boolean): Block => {
   if (block.type === "text") {
@@ -303,7 +320,7 @@ const finishBlock = (block: Block, complete: boolean): Block => {
 const mendBlock = (block: Block): Block => {
   const encoded = encode(block)
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- encoding JSON changes nothing but text
-  return Result.isSuccess(encoded) ? copyJson(encoded.success) as Block : { ...finishBlock(block, true) }
+  return Result.isSuccess(encoded) ? copyJson(encoded.success) as Block : finishBlock(block, true)
 }
 
 const keepText = (call: ToolCall, text: string): ToolCall => {

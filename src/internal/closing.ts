@@ -8,13 +8,14 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import { type RunError, RunOutcome } from "../Errors.ts"
+import { ModelError, type RunError, RunOutcome } from "../Errors.ts"
 import type { AgentEvent } from "../Events.ts"
 import { type AssistantMessage, toolCalls } from "../Messages.ts"
 import { RunResult } from "../RunResult.ts"
 import { Accumulator } from "./accumulator.ts"
 import { type Batch, closeBatch, openBatch } from "./batch.ts"
 import { awaitLeftovers, withinHookTime } from "./deadline.ts"
+import { show } from "./json.ts"
 import * as Log from "./log.ts"
 import { abortedResponse, ask, hookError } from "./response.ts"
 import type { Run } from "./run.ts"
@@ -136,8 +137,21 @@ const unopenedBatch = (run: Run): Batch | undefined => {
   return calls.length > run.turnResults.length ? openBatch(run, message, calls, tools, toolExecution) : undefined
 }
 
-/** Ends the run. Runs uninterruptibly, in whatever fiber owns the run's end. */
-export const close = Effect.fnUntraced(function*(run: Run, outcome: RunOutcome, owner: number) {
+/**
+ * Ends the run. Runs uninterruptibly, in whatever fiber owns the run's end. A run whose ending throws is settled all the
+ * same: whoever waits for it must not wait for ever.
+ */
+export const close = (run: Run, outcome: RunOutcome, owner: number): Effect.Effect<void> =>
+  Effect.catchDefect(takeSteps(run, outcome, owner), (defect) => {
+    if (run.owner !== owner) return Effect.void
+    run.result ??= new RunResult(
+      RunOutcome.Failed({ error: new ModelError({ reason: "Unknown", message: show(defect), cause: defect }) }),
+      run.added
+    )
+    return Effect.andThen(settle(run), Log.error("A run could not be ended in order", Cause.die(defect)))
+  })
+
+const takeSteps = Effect.fnUntraced(function*(run: Run, outcome: RunOutcome, owner: number) {
   const step = stepFor(run, owner)
   yield* step(() => {
     run.outcome = outcome
@@ -162,7 +176,7 @@ const settle = (run: Run): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (run.settled) return Effect.void
     run.settled = true
-    return Effect.andThen(
+    return Effect.ensuring(
       run.settle(run.result!),
       Effect.sync(() => Deferred.doneUnsafe(run.done, Exit.succeed(run.result!)))
     )

@@ -168,12 +168,14 @@ export const execute = (
 }
 
 const attempt = (ready: Ready, call: CallContext): Effect.Effect<unknown, unknown> => {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the arguments were decoded for this tool
-  const started = Result.try(() => ready.tool.execute(ready.args as never, call))
+  const started = Result.try(() => {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the arguments were decoded for this tool
+    const work: unknown = ready.tool.execute(ready.args as never, call)
+    // Asked in here, for a proxy may throw when it is looked at.
+    return Effect.isEffect(work) ? withoutServices(work) : undefined
+  })
   if (Result.isFailure(started)) return Exit.die(started.failure)
-  return Effect.isEffect(started.success)
-    ? withoutServices(started.success)
-    : Exit.die(new Error(`Tool "${ready.tool.name}" did not return an Effect`))
+  return started.success ?? Exit.die(new Error(`Tool "${ready.tool.name}" did not return an Effect`))
 }
 
 /** What an ended execution means (T4). */

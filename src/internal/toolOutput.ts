@@ -47,7 +47,9 @@ const isUsage = Schema.is(Usage)
 
 const resultFields = ["content", "details", "structuredContent", "usage", "isError", "terminate"] as const
 
-const jsonFields = ["details", "structuredContent", "usage"] as const
+/** The fields of an output: its own ones, those of later versions too, and what its class gives a result. */
+const fieldsOf = (output: Readonly<Record<string, unknown>>): ReadonlySet<string> =>
+  new Set([...Object.keys(output), ...resultFields.filter((field) => field in output)])
 
 /** A result that says nothing is one all the same; anything else without a field of a result is something else. */
 const isEmptyObject = (value: object): boolean => {
@@ -82,25 +84,25 @@ const readUnguarded = (tool: string, output: unknown): Result.Result<ToolResult,
   }
   if (!isRecord(output)) return wrong(kindOf(output))
   if (!resultFields.some((field) => field in output) && !isEmptyObject(output)) return wrong(describe(output))
-  // A field that is read below is checked there; the flags are compared with `true`.
-  let result = output as ToolResult
-  if (output.content !== undefined && output.content !== null) {
-    const content = readContent(output.content)
-    if (Result.isFailure(content)) return wrong(`an object whose ${content.failure}`)
-    if (content.success !== output.content) result = { ...result, content: content.success }
-  } else if (output.content === null) {
-    const { content: _, ...rest } = result
-    result = rest
-  }
-  for (const field of jsonFields) {
-    const value = result[field]
+  // A new object: what the tool's own has besides its fields, a `toJSON` of its class say, is no part of a result.
+  const result: Record<string, unknown> = {}
+  for (const field of fieldsOf(output)) {
+    const value = output[field]
     if (value === undefined) continue
+    if (field === "content") {
+      if (value === null) continue
+      const content = readContent(value)
+      if (Result.isFailure(content)) return wrong(`an object whose ${content.failure}`)
+      result.content = content.success
+      continue
+    }
     const encoded = encode(value)
     if (Result.isFailure(encoded)) {
       return Result.fail(`Tool "${tool}" ran, but its result could not be serialised: ${field}: ${encoded.failure}`)
     }
     if (field === "usage" && !isUsage(encoded.success)) return wrong("an object whose usage is not a Usage")
-    result = { ...result, [field]: encoded.success === value ? structuredClone(encoded.success) : encoded.success }
+    // A copy: what a tool changes after it has ended shows nowhere.
+    result[field] = encoded.success === value ? structuredClone(encoded.success) : encoded.success
   }
   return Result.succeed(result)
 }
