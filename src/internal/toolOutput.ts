@@ -88,7 +88,10 @@ const readUnguarded = (tool: string, output: unknown): Result.Result<ToolResult,
   const result: Record<string, unknown> = {}
   for (const field of fieldsOf(output)) {
     const value = output[field]
-    if (value === undefined) continue
+    if (value === undefined) {
+      result[field] = undefined
+      continue
+    }
     if (field === "content") {
       if (value === null) continue
       const content = readContent(value)
