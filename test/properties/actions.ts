@@ -214,9 +214,14 @@ const wipe = (world: World, effect: Effect.Effect<void, unknown>, queues: boolea
   Effect.suspend(() => {
     const { followUps, messages, steering } = world.snapshot("wipe")
     return Effect.map(effect, () => {
+      // Where fibers are switched between any two steps, a message may be queued meanwhile.
+      if (world.scenario.yieldAfter !== undefined) {
+        for (const given of world.given) given.accepted = given.accepted === "no" ? "no" : "unknown"
+        return
+      }
       // What a reset leaves is the sum of all system messages.
       const kept = queues ? messages.filter(({ role }) => role === "system") : []
-      for (const given of world.given) if (kept.some((message) => holds(message, given))) given.accepted = "maybe"
+      for (const given of world.given) if (kept.some((message) => holds(message, given))) given.accepted = "unknown"
       remove(world, messages.filter((message) => !kept.includes(message)))
       if (queues) remove(world, [...steering, ...followUps])
     })

@@ -10,7 +10,7 @@ import { unanswered, violations } from "../utils/invariants.ts"
 import { holds } from "./actions.ts"
 import type { Played } from "./play.ts"
 import { entriesOf, type EntryOf, eventsOf, isExact, runsOf, type RunView } from "./runs.ts"
-import type { Entry, Given, Way } from "./world.ts"
+import type { Entry, Given } from "./world.ts"
 
 // -----------------------------------------------------------------------------
 // I4
@@ -23,6 +23,7 @@ const places = (given: Given, messages: ReadonlyArray<AgentMessage>): number =>
 const expected = (given: Given, runs: ReadonlyArray<RunView>, at: number): readonly [least: number, most: number] => {
   if (given.accepted === "no" || given.at > at || (given.removed !== undefined && given.removed < at)) return [0, 0]
   if (given.accepted === "yes") return [1, 1]
+  if (given.accepted === "unknown") return [0, 1]
   // A prompt that was cut short was accepted if its run began.
   const began = !given.busy && runs.some(({ activity, start }) => activity === given.activity && start.index < at)
   return [began ? 1 : 0, 1]
@@ -52,20 +53,6 @@ const everyInputOnce = (played: Played, runs: ReadonlyArray<RunView>): ReadonlyA
     misplaced(played, runs, snapshot)
   )
 
-/** Messages of one queue are delivered in the order in which they were queued. */
-const outOfOrder = (played: Played, way: Way): ReadonlyArray<string> => {
-  if (!isExact(played)) return []
-  const waiting = played.world.given.filter((given) => given.way === way)
-  const told = eventsOf(played.world.entries, "message_end").flatMap(({ event }) => {
-    const given = waiting.find((given) => holds(event.message, given))
-    return given === undefined ? [] : [given]
-  })
-  const sorted = told.toSorted((a, b) => waiting.indexOf(a) - waiting.indexOf(b))
-  return isDeepStrictEqual(told, sorted)
-    ? []
-    : [`Q3: delivered out of order: ${told.map(({ token }) => token).join(" ")}`]
-}
-
 // -----------------------------------------------------------------------------
 // Receipts
 // -----------------------------------------------------------------------------
@@ -76,10 +63,14 @@ type DeliveryOf<Tag extends Delivery["_tag"]> = Extract<Delivery, { readonly _ta
 
 const wrongReturn = (
   { world }: Played,
-  { token }: Given,
+  given: Given,
   { because }: DeliveryOf<"Returned">,
   at: number
 ): ReadonlyArray<string> => {
+  const { token } = given
+  if (eventsOf(world.entries.slice(0, at), "message_end").some(({ event }) => holds(event.message, given))) {
+    return [`Q3: ${token} was delivered and its receipt says Returned(${because})`]
+  }
   if (because === "disposed") return world.closed ? [] : [`Q3: ${token} was returned by an agent that is not closed`]
   const ended = eventsOf(world.entries.slice(0, at), "agent_end").at(-1)
   return ended?.event.outcome._tag === outcomeTags[because]
@@ -120,7 +111,9 @@ const wrongReceipt = (played: Played, runs: ReadonlyArray<RunView>, given: Given
     case "Delivered":
       return [...problems, ...wrongTurn(runs, given, what)]
     case "Withdrawn":
-      return given.removed === undefined ? [...problems, `Q3: ${token} was withdrawn by nobody`] : problems
+      return given.removed === undefined && given.accepted !== "unknown"
+        ? [...problems, `Q3: ${token} was withdrawn by nobody`]
+        : problems
     case "Returned":
       return [...problems, ...wrongReturn(played, given, what, delivery.at)]
   }
@@ -147,7 +140,8 @@ const isAnswerToStored = (message: AgentMessage): boolean =>
 const isExcepted = (
   problem: string,
   told: ReadonlyArray<AgentMessage>,
-  between: ReadonlyArray<Entry>
+  between: ReadonlyArray<Entry>,
+  isBudgeted: boolean
 ): boolean =>
   /lone surrogate/.test(problem) ||
   (/has not ended|does not carry the results/.test(problem) && told.some(isAnswerToStored)) ||
@@ -155,13 +149,14 @@ const isExcepted = (
   /I1: old(er)? is not answered/.test(problem) ||
   // A run whose limits are reached before it begins only records what it was given.
   (/message_start [USC].*: outside of a turn/.test(problem) &&
-    eventsOf(between, "agent_end").some(({ event }) => event.outcome._tag === "Limited"))
+    (isBudgeted || eventsOf(between, "agent_end").some(({ event }) => event.outcome._tag === "Limited")))
 
 /** I1, I3, I6 and M1 of everything between two idle moments, and that the transcript is what was told (H3). */
 const transcripts = (played: Played): ReadonlyArray<string> => {
   const silent = played.world.given.filter(({ way }) => way === "note" || way === "append" || way === "set")
   const loud = (messages: ReadonlyArray<AgentMessage>) =>
     messages.filter((message) => !isAnswerToStored(message) && !silent.some((given) => holds(message, given)))
+  const isBudgeted = played.world.scenario.budget !== undefined
   return epochs(played).flatMap(({ after, before, between }) => {
     const events = between.flatMap((entry) => entry.kind === "event" ? [entry.event] : [])
     const told = eventsOf(between, "message_end").map(({ event }) => event.message)
@@ -172,7 +167,7 @@ const transcripts = (played: Played): ReadonlyArray<string> => {
       before: wiped ? [] : before.messages,
       events,
       requests: entriesOf(between, "request")
-    }).filter((problem) => !isExcepted(problem, told, between))
+    }).filter((problem) => !isExcepted(problem, told, between, isBudgeted))
     const should = loud([...before.messages, ...told])
     if (!wiped && !isDeepStrictEqual(should, loud(after.messages))) {
       const [expected, got] = [should, loud(after.messages)].map((list) => Transcript.print(list, { system: true }))
@@ -206,8 +201,6 @@ export const checkInputs = (played: Played): ReadonlyArray<string> => {
   const runs = runsOf(played)
   return [
     ...everyInputOnce(played, runs),
-    ...outOfOrder(played, "steering"),
-    ...outOfOrder(played, "followUp"),
     ...played.world.given.flatMap((given) => wrongReceipt(played, runs, given)),
     ...transcripts(played),
     ...(runs.length === 0 ? [] : unanswered(played.end.messages)),

@@ -23,9 +23,9 @@ const stepHangs = (step: Step): boolean => {
 const workHangs = (work: Work | undefined): boolean => work?.steps.some(stepHangs) === true
 
 /** Whether something in the scenario may keep a run from ending by itself. */
-const mayHang = ({ hooks, listeners, model, options, tools }: Scenario): boolean => {
+const mayHang = ({ budget, hooks, listeners, model, options, tools }: Scenario): boolean => {
   const { eventTimeout, firstEventTimeout, hookTimeout, limits, toolTimeout } = options
-  if (limits?.duration !== undefined) return false
+  if ((budget?.duration ?? limits?.duration) !== undefined) return false
   const isRead = eventTimeout === undefined || firstEventTimeout === undefined
   return hooks.some(({ runs }) => hookTimeout === undefined && runs.some(({ work }) => workHangs(work))) ||
     listeners.some(({ rules }) => rules.some(({ work }) => workHangs(work))) ||

@@ -1,10 +1,10 @@
 /** What the outcome of a run may be (L7, M5, H5, A1), and that whoever asked gets it. */
-import type { RunError } from "../../src/Errors.ts"
+import type { Limit, RunError } from "../../src/Errors.ts"
 import type { AssistantMessage } from "../../src/Messages.ts"
 import { isTaken } from "./checkStops.ts"
 import type { Played } from "./play.ts"
-import { entriesOf, eventsOf, isExact, runsOf, type RunView, worksOf } from "./runs.ts"
-import type { WorkRecord } from "./world.ts"
+import { entriesOf, eventsOf, inEveryRun, isExact, runsOf, type RunView, worksOf } from "./runs.ts"
+import type { Entry, WorkRecord } from "./world.ts"
 
 const stopReasons = (run: RunView): ReadonlyArray<AssistantMessage["stopReason"]> =>
   eventsOf(run.entries, "message_end").flatMap(({ event: { message } }) =>
@@ -67,32 +67,50 @@ interface Counts {
   readonly cost: number
 }
 
-/** What a run had spent before the entry with this index. */
-const spentBefore = (played: Played, run: RunView, before: number): Counts => {
-  const usages = eventsOf(run.entries, "message_end").flatMap(({ event: { message }, index }) =>
-    index < before && message.role === "assistant" ? [message.usage] : []
+/** What was spent in a part of a play, up to the entry with this index. */
+const spentIn = (
+  entries: ReadonlyArray<Entry>,
+  works: ReadonlyArray<WorkRecord>,
+  before: number
+): Counts => {
+  const usages = eventsOf(entries, "message_end").flatMap(({ event: { message }, index }) =>
+    index < before && message.role === "assistant" && message.api !== "" ? [message.usage] : []
   )
+  const starts = eventsOf(entries, "tool_execution_start")
   return {
-    turns: entriesOf(run.entries, "request").filter(({ index, toolChoice }) => index < before && toolChoice === "auto")
+    turns: entriesOf(entries, "request").filter(({ index, toolChoice }) => index < before && toolChoice === "auto")
       .length,
+    // Executions of one call, which is tried again, count once.
     toolCalls: new Set(
-      worksOf(played, run).flatMap(({ begun, place }) =>
-        begun < before && place.kind === "tool" && !place.nested ? [place.callId] : []
-      )
+      works.flatMap(({ begun, place }) => {
+        if (begun >= before || place.kind !== "tool" || place.nested) return []
+        const { callId } = place
+        return [starts.findLast(({ event, index }) => event.toolCallId === callId && index < begun)?.index]
+      })
     ).size,
     tokens: usages.reduce((sum, { totalTokens }) => sum + totalTokens, 0),
     cost: usages.reduce((sum, { cost }) => sum + cost.total, 0)
   }
 }
 
+/** What a run had spent, and what all runs together had spent, each with its limits. */
+const accounts = (played: Played, run: RunView, before: number) => {
+  const { budget = {}, options: { limits = {} } } = played.world.scenario
+  return [
+    { limits, spent: spentIn(run.entries, worksOf(played, run), before) },
+    { limits: budget, spent: spentIn(played.world.entries, played.world.works, before) }
+  ] as const
+}
+
+const counted = ["turns", "toolCalls", "tokens", "cost"] as const
+
 /** L7: no request once a limit is reached, but one to wrap up; no call beyond the limit of calls. */
 const beyondLimits = (played: Played, run: RunView): ReadonlyArray<string> => {
-  const { limits = {}, wrapUp = false } = played.world.scenario.options
+  const { wrapUp = false } = played.world.scenario.options
   const requests = entriesOf(run.entries, "request")
   const problems = requests.flatMap(({ index, toolChoice }, number) => {
-    const spent = spentBefore(played, run, index)
-    const reached = (["turns", "toolCalls", "tokens", "cost"] as const).filter((limit) =>
-      spent[limit] >= (limits[limit] ?? Infinity)
+    const reached = accounts(played, run, index).flatMap(({ limits, spent }) =>
+      counted.filter((limit) => spent[limit] >= (limits[limit] ?? Infinity))
     )
     if (toolChoice === "auto") {
       return reached.map((limit) => `L7: the request at ${index} comes after the limit of ${limit}`)
@@ -100,8 +118,10 @@ const beyondLimits = (played: Played, run: RunView): ReadonlyArray<string> => {
     const isLast = number === requests.length - 1
     return wrapUp && isLast ? [] : [`L7: the request at ${index} is no wrap-up`]
   })
-  const calls = spentBefore(played, run, Infinity).toolCalls
-  return calls > (limits.toolCalls ?? Infinity) ? [...problems, `L7: ${calls} tool calls are executed`] : problems
+  const calls = accounts(played, run, run.end?.index ?? Infinity).filter(({ limits, spent }) =>
+    spent.toolCalls > (limits.toolCalls ?? Infinity)
+  )
+  return problems.concat(calls.map(({ spent }) => `L7: ${spent.toolCalls} tool calls are executed`))
 }
 
 /** Whether code of a run began another one, in its own fiber: code that was left behind can do that. */
@@ -111,27 +131,33 @@ const startsInside = (played: Played): boolean =>
     !/^(timeline|end|outside)/.test(from)
   )
 
-const notReached = (played: Played, run: RunView, limit: string): ReadonlyArray<string> => {
+const notReached = (played: Played, run: RunView, limit: Limit): ReadonlyArray<string> => {
   // A run that code of another run starts counts against that one's limits, too.
   if (startsInside(played)) return []
-  const { limits = {}, repeatedCalls } = played.world.scenario.options
-  const spent = spentBefore(played, run, Infinity)
+  const { budget, options: { repeatedCalls } } = played.world.scenario
   const none = [`L7: Limited(${limit}), which was not reached`]
   switch (limit) {
     case "repeatedCalls":
       return repeatedCalls === undefined ? none : []
     case "duration":
-      return run.end!.t >= run.deadline ? [] : none
-    case "turns":
-    case "tokens":
-    case "cost":
-      return spent[limit] >= (limits[limit] ?? Infinity) ? [] : none
-    case "toolCalls":
-      // Retried and prepared calls count when they pass the gates; what a tool throws at once is no work of its own.
-      return limits.toolCalls === undefined ? none : []
+      return run.end!.t >= run.deadline || budget?.duration !== undefined ? [] : none
     default:
-      return none
+      return isReached(played, run, limit) ? [] : none
   }
+}
+
+const isReached = (played: Played, run: RunView, limit: typeof counted[number]): boolean => {
+  const [own, shared] = accounts(played, run, run.end!.index)
+  // A turn counts when it begins, a call when it passed the gates: what stops it then, leaves a shared budget smaller.
+  const turns = eventsOf(played.world.entries.slice(0, run.end!.index), "turn_start")
+  if (limit === "turns") {
+    const begun = turns.filter(({ index }) => index > run.start.index).length
+    return begun >= (own.limits.turns ?? Infinity) || turns.length >= (shared.limits.turns ?? Infinity)
+  }
+  return own.spent[limit] >= (own.limits[limit] ?? Infinity) ||
+    (limit === "toolCalls"
+      ? shared.limits.toolCalls !== undefined
+      : shared.spent[limit] >= (shared.limits[limit] ?? Infinity))
 }
 
 // -----------------------------------------------------------------------------
@@ -142,6 +168,8 @@ const wasStopped = (played: Played, run: RunView): boolean =>
   run.stops.some(({ how }) => how !== "listener") ||
   // Code that was left behind and prompts may be interrupted.
   startsInside(played) ||
+  // Where fibers are switched between any two steps, it is not known which run an interruption meets.
+  (!isExact(played) && /"interruptPrompt"|"timeout"/.test(JSON.stringify(played.world.scenario))) ||
   // A stream of events that was ended early stops its run at a moment that is not noted.
   isTaken(played)
 
@@ -273,16 +301,8 @@ const wrongRefusals = (played: Played): ReadonlyArray<string> => {
   })
 }
 
-export const checkOutcomes = (played: Played): ReadonlyArray<string> => {
-  const runs = runsOf(played)
-  return [
-    ...runs.flatMap((run) => [
-      ...wrongOutcome(played, run),
-      ...beyondLimits(played, run),
-      ...missedAbort(played, run),
-      ...forgotten(played, run)
-    ]),
-    ...wrongResults(played, runs),
-    ...wrongRefusals(played)
-  ]
-}
+export const checkOutcomes = (played: Played): ReadonlyArray<string> => [
+  ...inEveryRun(played, [wrongOutcome, beyondLimits, missedAbort, forgotten]),
+  ...wrongResults(played, runsOf(played)),
+  ...wrongRefusals(played)
+]

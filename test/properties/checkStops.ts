@@ -4,7 +4,7 @@
  */
 import { holds } from "./actions.ts"
 import type { Played } from "./play.ts"
-import { entriesOf, eventsOf, isExact, runsOf, type RunView, worksOf } from "./runs.ts"
+import { entriesOf, eventsOf, inEveryRun, isExact, runsOf, type RunView, worksOf } from "./runs.ts"
 import type { Place, WorkRecord } from "./world.ts"
 
 export const isTaken = ({ world }: Played): boolean =>
@@ -151,23 +151,17 @@ const executedTwice = (played: Played, run: RunView): ReadonlyArray<string> => {
   return [...counts].filter(([, count]) => count > 1).map(([id, count]) => `T3: ${id} is executed ${count} times`)
 }
 
-export const checkStops = (played: Played): ReadonlyArray<string> => {
-  const runs = runsOf(played)
-  return [
-    ...runs.flatMap((run) => {
-      const stop = stopOf(played, run)
-      return [
-        ...(stop === undefined ? [] : [
-          ...begunAfterStop(played, run, stop),
-          ...readAfterStop(played, run, stop),
-          ...(isExact(played) ? wrongAnswers(played, run, stop) : [])
-        ]),
-        ...leftTooEarly(played, run),
-        ...askedTwice(played, run),
-        ...executedTwice(played, run)
-      ]
-    }),
-    ...begunAfterEnd(played, runs),
-    ...slowAborts(played)
+const afterStop = (played: Played, run: RunView): ReadonlyArray<string> => {
+  const stop = stopOf(played, run)
+  return stop === undefined ? [] : [
+    ...begunAfterStop(played, run, stop),
+    ...readAfterStop(played, run, stop),
+    ...(isExact(played) ? wrongAnswers(played, run, stop) : [])
   ]
 }
+
+export const checkStops = (played: Played): ReadonlyArray<string> => [
+  ...inEveryRun(played, [afterStop, leftTooEarly, askedTwice, executedTwice]),
+  ...begunAfterEnd(played, runsOf(played)),
+  ...slowAborts(played)
+]

@@ -141,7 +141,7 @@ const chunksOf = (draw: Draw, events: ReadonlyArray<StreamEvent>): ReadonlyArray
 
 const response = (draw: Draw): Response => {
   const { random, traits } = draw
-  const calls = random.weighted<number>([[5, 0], [5, 1], [4, 2], [2, 3], [1, 5]])
+  const calls = random.weighted<number>([[5, 0], [5, 1], [4, 2], [2, 3], [1, 5], [0.2, random.int(17, 20)]])
   const blocks: Array<ReadonlyArray<StreamEvent>> = []
   if (random.chance(0.2)) blocks.push(textBlock(draw, "thinking", blocks.length))
   if (calls === 0 || random.chance(0.4)) blocks.push(textBlock(draw, "text", blocks.length))

@@ -132,11 +132,13 @@ const failing = ({ random }: Draw, kind: Kind): Step =>
     [kind === "stream" ? 0 : 1, { do: "interrupt" }]
   ])
 
-const nested = ({ random, toolNames }: Draw): Step => ({
-  do: "nested",
-  tool: random.pick([...toolNames, "ghost"]),
-  args: random.pick([{ n: 1 }, {}, { n: "x" }])
-})
+const nested = ({ random, toolNames, traits }: Draw): Step =>
+  compact({
+    do: "nested",
+    tool: random.pick([...toolNames, "ghost"]),
+    args: random.pick([{ n: 1 }, {}, { n: "x" }]),
+    progress: random.maybe(traits.updates ? 0.5 : 0, () => true)
+  })
 
 const step = (draw: Draw, kind: Kind, depth: number): Step => {
   const { random, traits } = draw
@@ -156,7 +158,9 @@ const step = (draw: Draw, kind: Kind, depth: number): Step => {
     [traits.background && depth === 0 ? 2 : 0, () => ({
       do: "background",
       detached: random.chance(0.5),
-      steps: random.many(1, 2, () => step(draw, kind, depth + 1))
+      steps: kind === "tool" && traits.updates && random.chance(0.5)
+        ? [{ do: "sleep", ms: millis(draw) }, { do: "update", output: output(draw) }]
+        : random.many(1, 2, () => step(draw, kind, depth + 1))
     })],
     [traits.updates && kind === "tool" ? 4 : 0, () => ({ do: "update", output: output(draw) })],
     [traits.nested && kind === "tool" ? 3 : 0, () => nested(draw)],
@@ -177,6 +181,19 @@ const syncWork = (draw: Draw): Work => {
       [traits.failures ? 1 : 0, () => [{ do: "throw", with: random.pick(failures) }]]
     ])()
   }
+}
+
+/** What keeps an agent going when it would stop (Q5), or an abort keeps from it. */
+export const workAtEnd = (draw: Draw): Work => {
+  const { random, traits } = draw
+  const followUp: Step = { do: "act", action: { do: "followUp", input: "text" } }
+  const abort: Step = { do: "act", action: { do: "abort" } }
+  const rest = random.weighted<() => ReadonlyArray<Step>>([
+    [3, () => []],
+    [3, () => [{ do: "sleep", ms: millis(draw) }]],
+    [traits.aborts ? 3 : 0, () => [random.chance(0.3) ? { ...abort, outside: true } : abort]]
+  ])()
+  return { steps: [followUp, ...rest] }
 }
 
 export const work = (draw: Draw, kind: Kind, slow = true): Work =>

@@ -1,13 +1,13 @@
 /** Plays a scenario under a test clock and tells everything that happened. */
 import { Effect, Layer, Scope, Stream } from "effect"
 import type { AgentEvent } from "../../src/Events.ts"
-import { Agent, StreamFn } from "../../src/index.ts"
+import { Agent, Budget, StreamFn } from "../../src/index.ts"
 import { freeze, perform, performOutside } from "./actions.ts"
 import { makeModel } from "./model.ts"
 import { hooksLayer, makeTools, schedule, subscribing } from "./stage.ts"
 import { makeTime } from "./time.ts"
 import type { Scenario } from "./types.ts"
-import { currentActivity, type Snapshot, World } from "./world.ts"
+import { currentActivity, type Snapshot, World, written } from "./world.ts"
 
 /** Longer than everything in a scenario that ends takes together. */
 const long = 10 * 60_000
@@ -35,15 +35,17 @@ export interface Played {
   readonly changed: ReadonlyArray<string>
 }
 
-const written = (event: AgentEvent): string =>
-  JSON.stringify(event.type === "agent_end" ? { ...event, outcome: event.outcome._tag } : event)
+/** How a scenario is played. `late`: what an event looks like is read when everything is over. */
+export interface PlayOptions {
+  readonly late?: boolean
+}
 
 /** The listener that is told of every event first. */
-const recorder = (world: World) => (event: AgentEvent): void => {
+const recorder = (world: World, late: boolean) => (event: AgentEvent): void => {
   const activity = currentActivity()
   if (event.type === "agent_start") world.started = { activity, open: true }
   else if (event.type === "agent_end") world.started = { ...world.started, open: false }
-  world.log({ kind: "event", event, copy: written(event), activity })
+  world.log({ kind: "event", event, activity, copy: late ? undefined : written(event) })
 }
 
 const lastListener = (world: World) => {
@@ -64,9 +66,9 @@ const observe = (world: World): void => {
   }))
 }
 
-const setUp = (world: World): Effect.Effect<void> =>
+const setUp = (world: World, late: boolean): Effect.Effect<void> =>
   Effect.gen(function*() {
-    const { listeners, options, stored, tools } = world.scenario
+    const { budget = {}, listeners, options, stored, tools } = world.scenario
     world.tools = makeTools(world)
     world.scope = yield* Scope.make()
     world.agent = yield* Agent.make({
@@ -76,10 +78,14 @@ const setUp = (world: World): Effect.Effect<void> =>
       messages: freeze(stored)
     }).pipe(
       Effect.provideService(Scope.Scope, world.scope),
-      Effect.provide(Layer.merge(hooksLayer(world), Layer.succeed(StreamFn.StreamFn, makeModel(world)))),
+      Effect.provide(Layer.mergeAll(
+        hooksLayer(world),
+        Layer.succeed(StreamFn.StreamFn, makeModel(world)),
+        Budget.layer(budget)
+      )),
       Effect.orDie
     )
-    yield* world.agent.subscribe(recorder(world))
+    yield* world.agent.subscribe(recorder(world, late))
     const { subscribe, unsubscribe } = subscribing(world)
     world.subscribe = subscribe
     world.unsubscribe = unsubscribe
@@ -125,18 +131,18 @@ const finish = async (world: World): Promise<Omit<Played, "world" | "timelineEnd
 }
 
 /** Plays a scenario. Throws when the agent cannot be made or never comes to rest. */
-export const play = async (scenario: Scenario): Promise<Played> => {
+export const play = async (scenario: Scenario, { late = false }: PlayOptions = {}): Promise<Played> => {
   let note: (level: string, text: string) => void = () => {}
   const time = await makeTime((level, text) => note(level, text), scenario.yieldAfter)
   const world = new World(scenario, time)
   note = (level, text) => world.log({ kind: "log", level, text })
   try {
-    await time.run(setUp(world))
+    await time.run(setUp(world, late))
     await playTimeline(world)
     const timelineEnd = time.now()
     const finished = await finish(world)
     const changed = world.entries.flatMap((entry) =>
-      entry.kind === "event" && written(entry.event) !== entry.copy
+      entry.kind === "event" && entry.copy !== undefined && written(entry.event) !== entry.copy
         ? [`${entry.copy} became ${written(entry.event)}`]
         : []
     )

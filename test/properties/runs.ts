@@ -59,7 +59,11 @@ const viewOf = (played: Played, start: At<"agent_start">, end: At<"agent_end"> |
     end,
     entries: between,
     stops,
-    deadline: start.t + (scenario.options.limits?.duration ?? Infinity)
+    deadline: Math.min(
+      start.t + (scenario.options.limits?.duration ?? Infinity),
+      // The time of a budget starts with the first run.
+      eventsOf(entries, "agent_start")[0]!.t + (scenario.budget?.duration ?? Infinity)
+    )
   }
 }
 
@@ -81,3 +85,12 @@ export const worksOf = ({ world }: Played, run: RunView): ReadonlyArray<WorkReco
 
 /** Whether it may be told exactly what came before what: not when fibers are switched between any two steps. */
 export const isExact = ({ world }: Played): boolean => world.scenario.yieldAfter === undefined
+
+/** What checks of a single run find in all runs. */
+export const inEveryRun = (
+  played: Played,
+  checks: ReadonlyArray<(played: Played, run: RunView) => ReadonlyArray<string>>
+): ReadonlyArray<string> => {
+  const runs = runsOf(played)
+  return checks.flatMap((check) => runs.flatMap((run) => check(played, run)))
+}

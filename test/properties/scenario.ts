@@ -2,7 +2,7 @@
 import type { AgentEventType } from "../../src/Events.ts"
 import { type AgentMessage, assistant, system, toolResult, user } from "../../src/Messages.ts"
 import { responses } from "./drawResponses.ts"
-import { action, type Draw, output, promptAction, work } from "./drawWorks.ts"
+import { action, type Draw, output, promptAction, work, workAtEnd } from "./drawWorks.ts"
 import { compact, extended, Random } from "./random.ts"
 import { drawTraits } from "./traits.ts"
 import type { Answer, Hook, HookKind, Limits, Listener, Options, Rule, Scenario, TimedAction, Tool } from "./types.ts"
@@ -50,7 +50,7 @@ const answersOf: { readonly [Kind in HookKind]: ReadonlyArray<Answer> } = {
   apiKey: ["nothing", "key"]
 }
 
-const hook = (draw: Draw): Hook => {
+const hook = (draw: Draw, kinds: ReadonlyArray<HookKind>): Hook => {
   const { random, traits } = draw
   const kind = traits.conversions && random.chance(0.3) ? "convertToLlm" : random.pick(kinds)
   return {
@@ -62,6 +62,14 @@ const hook = (draw: Draw): Hook => {
         : random.pick(answersOf[kind])
     }))
   }
+}
+
+/** Few kinds, so that several hooks are of the same one. */
+const hooks = (draw: Draw): ReadonlyArray<Hook> => {
+  const { random, traits } = draw
+  if (!traits.hooks && !traits.conversions) return []
+  const some = random.many(1, 4, () => random.pick(kinds))
+  return random.many(1, 5, () => hook(draw, some))
 }
 
 const eventTypes: ReadonlyArray<AgentEventType> = [
@@ -89,7 +97,12 @@ const listener = (draw: Draw): Listener => {
     rules: random.many(1, 4, (): Rule => {
       const on = random.pick(eventTypes)
       const often = on.startsWith("message")
-      return { on, nth: random.int(1, often ? 8 : 3), work: work(draw, "listener") }
+      const ends = on === "agent_end" && traits.queues && random.chance(0.4)
+      return {
+        on,
+        nth: random.int(1, often ? 8 : 3),
+        work: ends ? workAtEnd(draw) : work(draw, "listener")
+      }
     })
   })
 }
@@ -182,10 +195,11 @@ export const draw = (seed: number): Scenario => {
     seed,
     yieldAfter: random.maybe(traits.yields ? 1 : 0, () => random.pick([3, 7, 20, 100])),
     options: options(draw),
+    budget: random.maybe(traits.limits ? 0.25 : 0, () => limits(draw)),
     stored: stored(draw),
     model: responses(draw),
     tools: toolNames.map((name) => tool(draw, name)),
-    hooks: traits.hooks || traits.conversions ? random.many(1, 4, () => hook(draw)) : [],
+    hooks: hooks(draw),
     listeners: Array.from({ length: listeners }, () => listener(draw)),
     observer: random.maybe(0.15, () => ({
       capacity: random.int(1, 6),

@@ -26,6 +26,8 @@ const optional = new Set([
   "setup",
   "mode",
   "observer",
+  "budget",
+  "progress",
   "retry",
   "prepare",
   "spare",

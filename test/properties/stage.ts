@@ -163,11 +163,22 @@ const answers: { readonly [Kind in HookKind]: Given } = {
   apiKey: (answer) => answer === "key" ? "secret" : answer === "odd" ? Redacted.make("secret") : undefined
 }
 
+/** T2: the results of a batch are no part of the context that its hooks see. */
+const inspect = (world: World, kind: HookKind, input: unknown): void => {
+  if (kind !== "beforeToolCall" && kind !== "afterToolCall") return
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what these hooks get
+  const { assistantMessage, context, toolCall } = input as Hooks.ToolCallRequest
+  if (toolCall.id !== "nested" && context.messages.at(-1) !== assistantMessage) {
+    world.complaints.push(`T2: the context of ${kind} for ${toolCall.id} does not end with the calling message`)
+  }
+}
+
 /** The function of a hook. The types of the answers are what a scenario may get wrong. */
 const hookFunction = (world: World, { kind, runs }: Hook) => {
   const deadline = world.scenario.options.hookTimeout !== undefined
   let count = 0
   return (input: unknown) => {
+    inspect(world, kind, input)
     const run = runs[count++]
     if (run === undefined) return answers[kind]("nothing", input, world)
     return call(world, { kind: "hook", name: kind }, run.work, deadline, () => answers[kind](run.answer, input, world))
@@ -219,6 +230,9 @@ const listenerFunction = (world: World, { required = false, rules }: Listener, n
   return (event: AgentEvent): Effect.Effect<unknown, unknown> | void => {
     heard.push(event)
     const { type } = event
+    if (world.heard.get(name)!.removed && world.scenario.yieldAfter === undefined) {
+      world.complaints.push(`H3: listener ${name} is told of ${type} after it was removed`)
+    }
     const count = (counts.get(type) ?? 0) + 1
     counts.set(type, count)
     const rule = rules.find(({ nth, on }) => on === type && nth === count)

@@ -32,7 +32,7 @@ export type Step =
   | { readonly do: "interrupt" }
   /** Only in tools. */
   | { readonly do: "update"; readonly output: Oddity }
-  | { readonly do: "nested"; readonly tool: string; readonly args: unknown }
+  | { readonly do: "nested"; readonly tool: string; readonly args: unknown; readonly progress?: boolean }
 
 /** What code of the user does when it is called. `sync`: as a plain function, which can only act, throw and return. */
 export interface Work {
@@ -221,6 +221,8 @@ export interface Scenario {
   /** After how many operations a fiber lets others go on; default: Effect's own. */
   readonly yieldAfter?: number
   readonly options: Options
+  /** What all runs of the agent may spend together. */
+  readonly budget?: Limits
   /** The stored transcript the agent starts with. */
   readonly stored: ReadonlyArray<AgentMessage>
   /** The responses, in order; later requests are answered with a text. */

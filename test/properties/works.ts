@@ -62,7 +62,10 @@ const play = (world: World, place: Place, step: Step, call: Call | undefined): E
     case "nested":
       return call === undefined
         ? Effect.void
-        : call.runToolCall({ id: "nested", name: step.tool, arguments: step.args })
+        : call.runToolCall(
+          { id: "nested", name: step.tool, arguments: step.args },
+          step.progress === true ? { onUpdate: call.update } : {}
+        )
   }
 }
 

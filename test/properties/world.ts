@@ -44,8 +44,11 @@ export interface Given {
   readonly activity: number
   /** Whether the agent worked when it was given. */
   readonly busy: boolean
-  /** `maybe`: the action that gave it was cut short, so that it may have been taken or not. */
-  accepted: "yes" | "no" | "maybe"
+  /**
+   * `maybe`: the action that gave it was cut short, so that it may have been taken or not; `unknown`: it was taken and may
+   * have been wiped.
+   */
+  accepted: "yes" | "no" | "maybe" | "unknown"
   /** The index of the entry when it was accepted, and when it was withdrawn, cleared or wiped. */
   at: number
   removed: number | undefined
@@ -64,7 +67,13 @@ export interface Hearing {
 export type Stop = "abort" | "interrupt" | "close" | "listener"
 
 export type EntryBody =
-  | { readonly kind: "event"; readonly event: AgentEvent; readonly copy: string; readonly activity: number }
+  | {
+    readonly kind: "event"
+    readonly event: AgentEvent
+    /** What it looked like when it was told. */
+    readonly copy: string | undefined
+    readonly activity: number
+  }
   | {
     readonly kind: "request"
     readonly activity: number
@@ -115,11 +124,15 @@ export const exitText = (exit: Exit.Exit<unknown, unknown>): string => {
   }
 }
 
+/** What an event looks like. */
+export const written = (event: AgentEvent): string =>
+  JSON.stringify(event.type === "agent_end" ? { ...event, outcome: event.outcome._tag } : event)
+
 /** An entry as it is compared between plays. */
-const written = (entry: Entry): string => {
+const writtenEntry = (entry: Entry): string => {
   switch (entry.kind) {
     case "event":
-      return `${entry.t} ${entry.activity} ${entry.copy}`
+      return `${entry.t} ${entry.activity} ${entry.copy ?? written(entry.event)}`
     case "snapshot":
       return `${entry.t} ${entry.why} ${
         entry.why === "end" ? JSON.stringify(entry) : Transcript.print(entry.messages, { system: true })
@@ -140,6 +153,8 @@ export class World {
   readonly prompts: Array<{ readonly fiber: Fiber.Fiber<unknown, unknown>; readonly activity: number }> = []
   /** What every listener heard, by its name. */
   readonly heard = new Map<string, Hearing>()
+  /** What code of the user noticed that must not be. */
+  readonly complaints: Array<string> = []
   /** What the observer read. */
   readonly observed: Array<ObservedEvent> = []
   agent!: AgentService
@@ -265,7 +280,7 @@ export class World {
 
   /** The play as text: what two plays of one scenario must have in common. */
   get bytes(): ReadonlyArray<string> {
-    return this.entries.map(written)
+    return this.entries.map(writtenEntry)
   }
 }
 
