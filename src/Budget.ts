@@ -16,7 +16,8 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { Limit } from "./Errors.ts"
+import type { AgentConfigError, Limit } from "./Errors.ts"
+import { checkLimits } from "./internal/limits.ts"
 import type { Usage } from "./Messages.ts"
 
 /**
@@ -163,11 +164,21 @@ export const Budget = Context.Reference<BudgetState | undefined>("effect-pi/Budg
  * }).pipe(Effect.provide(Budget.layer({ turns: 10 })))
  * ```
  *
+ * **Gotchas**
+ *
+ * Fails with `AgentConfigError` when a limit makes no sense: not above 0, or a part of a turn or call.
+ *
  * @category layers
  * @since 0.1.0
  */
-export const layer = (limits: Limits): Layer.Layer<never> =>
-  Layer.fresh(Layer.effect(Budget, Effect.map(Budget, (parent) => new BudgetState(limits, parent))))
+export const layer = (limits: Limits): Layer.Layer<never, AgentConfigError> =>
+  Layer.fresh(Layer.effect(
+    Budget,
+    Effect.gen(function*() {
+      const checked = yield* Effect.fromResult(checkLimits(limits, "Budget.layer"))
+      return new BudgetState(checked, yield* Budget)
+    })
+  ))
 
 /**
  * What was spent of the budget in the context, and how long is left, in milliseconds; nothing without a budget.

@@ -28,6 +28,7 @@ import { readConfig, readSettings, type RunOptions } from "./internal/options.ts
 import { mendMessages, readMessages } from "./internal/readMessages.ts"
 import { ask, naming, respond } from "./internal/response.ts"
 import { type Held, Run } from "./internal/run.ts"
+import { timeOf } from "./internal/time.ts"
 import { makeToolSet } from "./internal/toolSet.ts"
 import { declareTools, Transcript } from "./internal/transcript.ts"
 import { type AgentMessage, type AssistantMessage, toolCalls } from "./Messages.ts"
@@ -89,10 +90,12 @@ export const doubleLoop = Effect.fnUntraced(function*(run: Run, beginning: Begin
         if (run.held === undefined) hold(run, steering)
         if ((pending = run.emit(turnStart)) !== undefined) yield* pending
       }
-      if (needsInjection(run, prepared)) yield* inject(run, prepared)
-      if (hooks.prepareRequest.length > 0) yield* prepareRequest(run)
+      // The tools that are declared here are those of this request, whatever a listener sets meanwhile.
+      let { tools } = run.settings
+      if (needsInjection(run, prepared)) tools = yield* inject(run, prepared)
+      if (hooks.prepareRequest.length > 0) tools = yield* prepareRequest(run)
 
-      const { model, thinkingLevel, toolExecution, tools } = run.settings
+      const { model, thinkingLevel, toolExecution } = run.settings
       const message = yield* respond(run, model, thinkingLevel, "auto")
       stopReason = message.stopReason
       const calls = toolCalls(message)
@@ -151,8 +154,8 @@ const limited = Effect.fnUntraced(function*(run: Run) {
   if (!run.config.wrapUp) return outcome
   let pending: Pending
   if ((pending = run.emit(turnStart)) !== undefined) yield* pending
-  const { model, thinkingLevel, toolExecution, tools } = run.settings
-  if (needsInjection(run, noMessages)) yield* inject(run, noMessages)
+  const tools = needsInjection(run, noMessages) ? yield* inject(run, noMessages) : run.settings.tools
+  const { model, thinkingLevel, toolExecution } = run.settings
   const message = yield* respond(run, model, thinkingLevel, "none")
   const calls = toolCalls(message)
   if (calls.length > 0) yield* runBatch(run, openBatch(run, message, calls, tools, toolExecution))
@@ -175,15 +178,17 @@ const needsInjection = (run: Run, prepared: ReadonlyArray<AgentMessage>): boolea
 /**
  * Records what stands before the next request: a declaration of tools, prepared messages, notes, queued messages. What
  * comes from outside is taken out of its place when its turn has come, so that nothing is lost when the run stops here.
+ * Gives the tools that are declared then.
  */
 const inject = Effect.fnUntraced(function*(run: Run, prepared: ReadonlyArray<AgentMessage>) {
   const now = run.now()
   if (run.held !== undefined) yield* refuseInvalid(run.held)
   const { held } = run
+  const { tools } = run.settings
   const { notes } = run.config
   const queued = held?.messages ?? noMessages
   const admitted = [...prepared, ...notes, ...queued].map((message) => admit(message, now))
-  const messages = declareTools(run.context, run.settings.tools.declarations, admitted, now)
+  const messages = declareTools(run.context, tools.declarations, admitted, now)
   const queuedFrom = messages.length - queued.length
   const notesFrom = queuedFrom - notes.length
   for (const [index, message] of messages.entries()) {
@@ -196,6 +201,7 @@ const inject = Effect.fnUntraced(function*(run: Run, prepared: ReadonlyArray<Age
     if (pending !== undefined) yield* pending
   }
   run.held = undefined
+  return tools
 })
 
 /** Leaves out what other code offered to a queue and does not decode; nothing can be done with it. */
@@ -266,7 +272,7 @@ const prepareRequest = Effect.fnUntraced(function*(run: Run) {
     if (answer === undefined) continue
     yield* naming(run, "prepareRequest")(Effect.suspend(() => update(run, "prepareRequest", answer, services)))
   }
-  if (needsInjection(run, noMessages)) yield* inject(run, noMessages)
+  return needsInjection(run, noMessages) ? yield* inject(run, noMessages) : run.settings.tools
 })
 
 /** Every hook is asked; `end` beats `continue`. */
@@ -343,7 +349,7 @@ const makeRun = Effect.fnUntraced(function*<R>(
     settings,
     transcript: new Transcript(messages),
     budget: yield* Budget,
-    clock: yield* Clock.Clock,
+    now: timeOf(yield* Clock.Clock),
     emitter: (run, reduce) => new Emitter({ list }, reduce, stopForListener(run)),
     settle: () => Effect.void
   })

@@ -39,6 +39,33 @@ describe("Abort across agents and fibers", () => {
         for (const { recorder } of [child, parent]) assertInvariants({ events: recorder.events })
       }).pipe(Effect.scoped))
 
+    it.effect("A1, A4: a child that code left behind by the parent begins ends at once, within its grace period", () =>
+      Effect.gen(function*() {
+        const child = yield* withScript({}, [text("never")])
+        yield* child.agent.subscribe((event) => event.type === "agent_end" ? Effect.never : undefined)
+        const outcomes: Array<string> = []
+        const late = Effect.uninterruptible(Effect.andThen(
+          Effect.sleep(500),
+          Effect.map(child.agent.prompt("child"), ({ outcome }) => {
+            outcomes.push(outcome._tag)
+            return "late"
+          })
+        ))
+        const parent = yield* withScript({ tools: [tool("late", () => late)], gracePeriod: 0 }, [
+          calls([["x", "late", {}]])
+        ])
+        const run = yield* Effect.forkChild(parent.agent.prompt("parent"))
+        yield* TestClock.adjust(100)
+        yield* parent.agent.abort
+        assert.strictEqual((yield* Fiber.join(run)).outcome._tag, "Aborted")
+        yield* TestClock.adjust(1399)
+        assert.deepStrictEqual(outcomes, [])
+        yield* TestClock.adjust(1)
+        assert.deepStrictEqual(outcomes, ["Aborted"])
+        assert.isFalse((yield* child.agent.state).isStreaming)
+        assertInvariants({ events: child.recorder.events })
+      }).pipe(Effect.scoped))
+
     it.effect("A1: aborting the child from the parent's tool waits; the parent goes on", () =>
       Effect.gen(function*() {
         const log: Array<string> = []

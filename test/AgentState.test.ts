@@ -224,6 +224,31 @@ describe("Changes during a run", () => {
       yield* assertDeclared
     }).pipe(withModel(calls("remove", "lasting"), calls("lasting"), fine)))
 
+  for (const role of ["system", "user"] as const) {
+    it.effect(`H4 S3: tools that are set at the end of a ${role} message before a request count from the one after`, () =>
+      Effect.gen(function*() {
+        const { holder, tool } = acting("switch", (agent) => agent.setTools([slow]))
+        const agent = holder.agent = yield* Agent.make({ tools: [tool] })
+        yield* agent.subscribe((event) => {
+          if (event.type === "tool_execution_end") return agent.steer("on")
+          if (event.type !== "message_end") return undefined
+          const { message } = event
+          const late = message.role === "system"
+            ? role === "system" && message.toolsAdded?.[0]?.name === "slow"
+            : role === "user" && Messages.text(message) === "on"
+          return late ? agent.setTools([echo]) : undefined
+        })
+        const run = yield* settled(agent.prompt("go"))
+        const executable = (yield* ScriptedModel.requests).map(({ tools }) => names(tools))
+        assert.deepStrictEqual(executable, [["switch"], ["slow"], ["echo"]])
+        assert.deepStrictEqual(answerTexts(run.messages).map(([, text]) => text.split(/[.:]/)[0]), [
+          "acted",
+          "! Tool echo not found"
+        ])
+        yield* assertDeclared
+      }).pipe(withModel(calls("switch"), calls("echo"), fine)))
+  }
+
   it.effect("H4: a batch uses the tools and the mode that were set when its request was made", () =>
     Effect.gen(function*() {
       const agent = yield* Agent.make({ tools: [slow] })

@@ -1,6 +1,6 @@
 /** What a run may spend (L7): turns, tool calls, tokens, cost, time, the same call again. */
 import { assert, describe } from "@effect/vitest"
-import { Effect, Fiber, Schema } from "effect"
+import { Clock, Effect, Fiber, Schema } from "effect"
 import { Budget, Errors, Hooks, Loop, Messages, Queues, Tools } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
 import { makeAgent, nothingLives, pass, subscribe, test } from "./utils/leaks.ts"
@@ -462,6 +462,20 @@ describe("A budget around", () => {
       }).pipe(Effect.provide(twoTurns)))
   }
 
+  test("L7, A4: its time is spent before a run begins: a listener that does not come back is left behind", () =>
+    Effect.gen(function*() {
+      const trial = yield* makeTrial({ audience: "nobody", otherwise: ScriptedModel.text("1", { after: 60 }) })
+      assert.deepStrictEqual((yield* trial.run("1")).outcome, limited("duration"))
+      yield* subscribe(trial.agent, (event) => event.type === "message_end" ? Effect.sleep("1 hour") : undefined)
+      const before = yield* Clock.currentTimeMillis
+      const run = yield* trial.start("2")
+      yield* pass("1 day")
+      const [{ outcome }, at] = yield* Fiber.join(run)
+      assert.deepStrictEqual([outcome, at - before], [limited("duration"), 1000])
+      assert.strictEqual(yield* trial.requests, 1)
+      assert.strictEqual(yield* trial.shape, "U A{aborted} U")
+    }).pipe(Effect.provide(Budget.layer({ duration: 50 }))))
+
   test("L7, Q3, Q5: spent before a further run begins: the follow-up is not read and stays queued", () =>
     Effect.gen(function*() {
       const trial = yield* makeTrial({ otherwise: fine })
@@ -597,6 +611,16 @@ describe("Limits that make no sense", () => {
         assert.deepStrictEqual([error._tag, error.reason], ["AgentConfigError", "InvalidLimit"])
         assert.include(error.message, field)
       }).pipe(Effect.provide(model)))
+
+    const { limits } = options
+    if (limits !== undefined) {
+      test(`L7: a budget refuses ${name}`, () =>
+        Effect.gen(function*() {
+          const error = yield* Effect.flip(Effect.provide(Effect.void, Budget.layer(limits)))
+          assert.deepStrictEqual([error._tag, error.reason], ["AgentConfigError", "InvalidLimit"])
+          assert.include(error.message, field)
+        }))
+    }
 
     test(`L7: a loop refuses ${name}`, () =>
       Effect.gen(function*() {

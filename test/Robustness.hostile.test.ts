@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Scope, Stream } from "effect"
+import { Cause, Clock, Effect, Exit, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Agent, Events, Hooks, Messages, StreamFn, type Tools } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
@@ -187,6 +187,35 @@ describe("Things that bite", () => {
         assert.match(lines.at(-1)!, /^event: agent_end/, `result ${index}`)
         for (const line of lines) JSON.parse(line.slice(line.indexOf("data: ") + 6))
       }
+    }))
+
+  it.effect("a clock that throws now and then keeps no run from its end", () =>
+    Effect.gen(function*() {
+      const clock = yield* Clock.Clock
+      let reading = 0
+      let broken = Number.POSITIVE_INFINITY
+      const faulty: Clock.Clock = Object.assign(Object.create(clock), {
+        currentTimeMillisUnsafe: () => {
+          const from = reading++ - broken
+          return from === 0 || from === 1 ? bite() : clock.currentTimeMillisUnsafe()
+        }
+      })
+      const play = Effect.gen(function*() {
+        reading = 0
+        const { agent, before, recorder } = yield* watched({ tools: [echo], limits: { duration: "1 day" } })
+        const { outcome } = yield* finish(agent.prompt("go"))
+        assert.strictEqual(outcome._tag, "Completed", `reading ${broken}`)
+        assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages, accepted: ["go"] })
+        return reading
+      }).pipe(
+        Effect.provideService(Clock.Clock, faulty),
+        on(calls([["a", "echo", {}], ["b", "echo", {}]]), fine),
+        logged,
+        Effect.map(([readings]) => readings)
+      )
+      const readings = yield* play
+      assert.isAbove(readings, 5)
+      for (broken = 0; broken < readings; broken++) yield* play
     }))
 
   const models: ReadonlyArray<[name: string, model: unknown]> = [

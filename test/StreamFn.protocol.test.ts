@@ -4,6 +4,7 @@ import { TestClock } from "effect/testing"
 import { Errors, Hooks, Loop, Messages, StreamFn, Tools } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import { ofType, Recorder } from "./utils/events.ts"
+import { lie } from "./utils/hostile.ts"
 import { assertInvariants } from "./utils/invariants.ts"
 import { finish, loop } from "./utils/play.ts"
 import { noting, terminator } from "./utils/timedTools.ts"
@@ -165,6 +166,23 @@ describe("StreamFn protocol", () => {
         // `loop` has checked I6.
         assert.include(["Completed", "Failed"], outcome._tag)
       }))
+
+    const contents: Record<string, readonly [content: unknown, told: RegExp]> = {
+      "is no list": [{}, /content is no list/],
+      "has nothing in the place of a block": [[{ type: "text", text: "a" }, null], /content\[1\] is no block/],
+      "has a text in the place of a block": [["a"], /content\[0\] is no block/]
+    }
+    for (const [name, [content, told]] of Object.entries(contents)) {
+      it.effect(`M4: \`done\` whose content ${name} ends the turn in an error that says so`, () =>
+        Effect.gen(function*() {
+          const error = assertFailed(
+            yield* respond([...opening, { type: "done", content: lie<StreamFn.StreamEnd["content"]>(content)! }]),
+            arrived
+          )
+          assert.strictEqual(error.reason, "ProtocolViolation")
+          assert.match(error.message, told)
+        }))
+    }
 
     it.effect("M4: a violation ends the stream at once, and its finalizers run", () =>
       Effect.gen(function*() {

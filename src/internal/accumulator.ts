@@ -279,7 +279,7 @@ export class Accumulator {
     this.#ids.clear()
     const blocks: Array<Block> = []
     for (const each of given) {
-      const block = this.#wholeBlock(each)
+      const block = typeof each === "object" && each !== null ? this.#wholeBlock(each) : undefined
       if (!isBlock(block)) return Result.fail(`[${blocks.length}] is no block of a response`)
       blocks.push(block)
     }

@@ -40,6 +40,7 @@ import { observe } from "./observer.ts"
 import { answersToOpenCalls } from "./openCalls.ts"
 import { type BaseConfig, readConfig, readSettings } from "./options.ts"
 import { CurrentRun, isInside, Run, type RunSettings } from "./run.ts"
+import { timeOf } from "./time.ts"
 import { makeToolSet } from "./toolSet.ts"
 import { Transcript } from "./transcript.ts"
 
@@ -219,7 +220,7 @@ class Host implements AgentService {
   }
 
   #begin(fiber: Fiber.Fiber<unknown, unknown>, restore: Restore, beginning: Beginning): Effect.Effect<RunResult> {
-    const run = this.#makeRun(fiber.getRef(Clock.Clock), fiber.getRef(Budget) ?? this.#budget)
+    const run = this.#makeRun(timeOf(fiber.getRef(Clock.Clock)), fiber.getRef(Budget) ?? this.#budget)
     const activity: Activity = { run, aborted: false, results: [], done: Deferred.makeUnsafe() }
     this.#activity = activity
     return Effect.andThen(this.#start(run, beginning), join(restore, activity.done, this.abort))
@@ -229,7 +230,7 @@ class Host implements AgentService {
     return Effect.provideContext(start(run, doubleLoop(run, beginning)), this.#services)
   }
 
-  #makeRun(clock: Clock.Clock, budget: BudgetState | undefined): Run {
+  #makeRun(now: () => number, budget: BudgetState | undefined): Run {
     this.#errorMessage = undefined
     return new Run({
       config: {
@@ -242,7 +243,7 @@ class Host implements AgentService {
       settings: { ...this.#settings },
       transcript: this.#transcript,
       budget,
-      clock,
+      now,
       emitter: (run, reduce) =>
         new Emitter(
           this.#subscribers,
@@ -252,7 +253,7 @@ class Host implements AgentService {
           },
           stopForListener(run)
         ),
-      settle: (result) => this.#settle(clock, budget, result)
+      settle: (result) => this.#settle(now, budget, result)
     })
   }
 
@@ -260,25 +261,25 @@ class Host implements AgentService {
    * Makes the agent idle, unless a listener of `agent_end` queued a follow-up: then a further run begins (Q5). It begins
    * in a later step, so that runs that follow each other do not nest.
    */
-  #settle(clock: Clock.Clock, budget: BudgetState | undefined, result: RunResult): Effect.Effect<void> {
+  #settle(now: () => number, budget: BudgetState | undefined, result: RunResult): Effect.Effect<void> {
     const activity = this.#activity!
     activity.results.push(result)
     this.#pendingToolCalls = undefined
     this.#returnQueued(result.outcome)
     const goesOn = result.outcome._tag === "Completed" && result.outcome.by !== "FinishTurn"
     if (!goesOn || activity.aborted || this.#mailbox.followUps.size === 0) {
-      this.#becomeIdle(clock, activity)
+      this.#becomeIdle(now, activity)
       return Effect.void
     }
     return Effect.asVoid(Effect.forkDetach(Effect.suspend(() => {
-      const spent = budget?.spentAt(clock.currentTimeMillisUnsafe()) !== undefined
+      const spent = budget?.spentAt(now()) !== undefined
       const prompts = activity.aborted || spent ? [] : this.#mailbox.followUps.take()
       if (prompts.length === 0) {
-        this.#becomeIdle(clock, activity)
+        this.#becomeIdle(now, activity)
         return Effect.void
       }
       for (const message of prompts) this.#mailbox.followUps.delivered(message, 1)
-      activity.run = this.#makeRun(clock, budget)
+      activity.run = this.#makeRun(now, budget)
       return this.#start(activity.run, { _tag: "Prompts", results: [], prompts, fromSteering: false })
     })))
   }
@@ -290,10 +291,9 @@ class Host implements AgentService {
     this.#mailbox.returned(because)
   }
 
-  #becomeIdle(clock: Clock.Clock, activity: Activity): void {
+  #becomeIdle(now: () => number, activity: Activity): void {
     this.#activity = undefined
-    const now = clock.currentTimeMillisUnsafe()
-    this.#append(this.#mailbox.notes.splice(0), now)
+    this.#append(this.#mailbox.notes.splice(0), now())
     Deferred.doneUnsafe(activity.done, Exit.succeed(joined(activity.results)))
   }
 

@@ -48,30 +48,38 @@ const execute = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effect.Ef
     if (run.stopping) fiber.interruptUnsafe()
     return Effect.flatMap(
       Effect.exit(loop),
-      (exit) => run.owner === 0 ? close(run, outcomeOf(run, exit), 0) : Effect.void
+      (exit) => {
+        if (run.owner !== 0) return Effect.void
+        // Stopped by the run around it, which nobody watches from here.
+        if (run.stopping && !run.watched) {
+          run.watched = true
+          Effect.runForkWith(fiber.context)(watch(run, run.config.gracePeriod))
+        }
+        return close(run, outcomeOf(run, exit), 0)
+      }
     )
   })
 
 /** Stops the run when the time of its budget is over. */
 const stopInTime = (run: Run): Effect.Effect<void> => {
   const millis = run.budget?.millisLeft(run.now())
-  // Without any time left the loop begins no turn.
-  if (millis === undefined || millis === 0 || Deferred.isDoneUnsafe(run.done)) return Effect.void
-  return Effect.asVoid(Effect.forkDetach(
-    Effect.andThen(
-      Effect.raceFirst(Deferred.await(run.done), Effect.sleep(millis)),
-      stop(run, RunOutcome.Limited({ limit: "duration" }))
-    ),
-    { startImmediately: true }
-  ))
+  if (millis === undefined || Deferred.isDoneUnsafe(run.done)) return Effect.void
+  const outcome = RunOutcome.Limited({ limit: "duration" })
+  const stopping = millis > 0
+    ? Effect.andThen(orDone(run, millis), stop(run, outcome))
+    // Without any time left the loop begins no turn; what keeps it from its end has the grace period.
+    : Effect.andThen(orDone(run, run.config.gracePeriod), stop(run, outcome, 0))
+  return Effect.asVoid(Effect.forkDetach(stopping, { startImmediately: true }))
 }
 
+/** Waits that many milliseconds, or until the run is settled. */
+const orDone = (run: Run, millis: number): Effect.Effect<unknown> =>
+  millis === 0 ? Effect.yieldNow : Effect.raceFirst(Deferred.await(run.done), Effect.sleep(millis))
+
 /** Takes over when the run is not settled at the end of the grace period (A4). */
-const watch = (run: Run): Effect.Effect<void> =>
+const watch = (run: Run, gracePeriod: number): Effect.Effect<void> =>
   Effect.andThen(
-    run.config.gracePeriod === 0
-      ? Effect.yieldNow
-      : Effect.raceFirst(Deferred.await(run.done), Effect.sleep(run.config.gracePeriod)),
+    orDone(run, gracePeriod),
     Effect.suspend(() => run.result !== undefined && Deferred.isDoneUnsafe(run.done) ? Effect.void : takeOver(run))
   )
 
@@ -86,7 +94,11 @@ const interrupt = (run: Run): void => {
  * Stops the run and waits until it is settled; from inside the run it returns at once (A1). Once `agent_end` is emitted
  * the outcome stays, and only what does not finish with that event is left behind. The first stop counts.
  */
-export const stop = (run: Run, outcome: RunOutcome): Effect.Effect<void> =>
+export const stop = (
+  run: Run,
+  outcome: RunOutcome,
+  gracePeriod: number = run.config.gracePeriod
+): Effect.Effect<void> =>
   Effect.withFiber((fiber) => {
     if (Deferred.isDoneUnsafe(run.done)) return Effect.void
     const inside = isInside(fiber, run)
@@ -96,8 +108,8 @@ export const stop = (run: Run, outcome: RunOutcome): Effect.Effect<void> =>
       // A tool that stops its own run goes on to the next place where it waits; then all tools stop, in call order.
       const later = inside && fiber !== run.fiber
       const watching = later
-        ? Effect.andThen(Effect.yieldNow, Effect.andThen(Effect.sync(() => interrupt(run)), watch(run)))
-        : watch(run)
+        ? Effect.andThen(Effect.yieldNow, Effect.andThen(Effect.sync(() => interrupt(run)), watch(run, gracePeriod)))
+        : watch(run, gracePeriod)
       // Forked here and not in a step of its own, which a fiber that is stopped might never take.
       if (!later && fiber !== run.fiber) interrupt(run)
       if (Deferred.isDoneUnsafe(run.done)) return Effect.void

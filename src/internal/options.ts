@@ -7,12 +7,12 @@ import * as Result from "effect/Result"
 import type * as Schedule from "effect/Schedule"
 import type { Limits } from "../Budget.ts"
 import { ConvertToLlm } from "../ConvertToLlm.ts"
-import { AgentConfigError } from "../Errors.ts"
+import type { AgentConfigError } from "../Errors.ts"
 import { Hooks } from "../Hooks.ts"
 import type { ThinkingLevel } from "../Messages.ts"
 import { type Model, StreamFn, type StreamRequest, unknownModel } from "../StreamFn.ts"
 import type { Any, ExecutionMode } from "../Tools.ts"
-import { readMillis } from "./millis.ts"
+import { checkCount, checkLimits, checkMillis, refuse } from "./limits.ts"
 import type { RunConfig, RunSettings } from "./run.ts"
 import { makeToolSet } from "./toolSet.ts"
 
@@ -52,42 +52,10 @@ export interface RunOptions
 
 type Checked<A> = Result.Result<A, AgentConfigError>
 
-const refuse = (reason: AgentConfigError["reason"], message: string): Checked<never> =>
-  Result.fail(new AgentConfigError({ reason, message }))
-
 const checkConcurrency = (concurrency: number | "unbounded"): Checked<number | "unbounded"> =>
   concurrency === "unbounded" || (Number.isInteger(concurrency) && concurrency > 0)
     ? Result.succeed(concurrency)
     : refuse("InvalidConcurrency", `toolConcurrency is ${concurrency}; give a whole number from 1, or "unbounded".`)
-
-const checkMillis = (
-  name: string,
-  input: Duration.Input | undefined,
-  reason: AgentConfigError["reason"],
-  atLeast: number
-): Checked<number | undefined> =>
-  input === undefined
-    ? Result.succeed(undefined)
-    : Result.mapError(readMillis(name, input, atLeast), (message) => new AgentConfigError({ reason, message }))
-
-const checkCount = (name: string, value: number | undefined, whole: boolean): Checked<number | undefined> =>
-  value === undefined || (value > 0 && (!whole || Number.isInteger(value)))
-    ? Result.succeed(value)
-    : refuse(
-      "InvalidLimit",
-      `${name} is ${value}; give a ${whole ? "whole number from 1" : "number above 0"}, or leave it out.`
-    )
-
-const checkLimits = (limits: Limits | undefined): Checked<Limits | undefined> =>
-  Result.gen(function*() {
-    if (limits === undefined) return undefined
-    yield* checkCount("limits.turns", limits.turns, true)
-    yield* checkCount("limits.toolCalls", limits.toolCalls, true)
-    yield* checkCount("limits.tokens", limits.tokens, false)
-    yield* checkCount("limits.cost", limits.cost, false)
-    yield* checkMillis("limits.duration", limits.duration, "InvalidLimit", 1)
-    return limits
-  })
 
 /** What stays the same during the runs of an agent; the session id is that of the moment a run starts. */
 export type BaseConfig = Omit<RunConfig, "sessionId" | "steering" | "followUps" | "notes">
@@ -106,7 +74,7 @@ export const readConfig = (options: RunOptions, services: Context.Context<Stream
       hookTimeout: yield* checkMillis("hookTimeout", options.hookTimeout, "InvalidTimeout", 1),
       firstEventTimeout: yield* checkMillis("firstEventTimeout", options.firstEventTimeout, "InvalidTimeout", 1),
       eventTimeout: yield* checkMillis("eventTimeout", options.eventTimeout, "InvalidTimeout", 1),
-      limits: yield* checkLimits(options.limits),
+      limits: options.limits === undefined ? undefined : yield* checkLimits(options.limits, "limits"),
       repeatedCalls: yield* checkCount("repeatedCalls", options.repeatedCalls, true),
       wrapUp: options.wrapUp === true,
       gracePeriod: (yield* checkMillis("gracePeriod", options.gracePeriod, "InvalidGracePeriod", 0)) ?? 1000,

@@ -2,7 +2,6 @@
  * The state of one run: what it works with, what it has recorded, and where it stands. Where it stands is read off the
  * events it emits, so that whoever ends the run, the loop itself or an abort, knows what is open.
  */
-import type * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -147,7 +146,8 @@ export class Run {
   readonly done = Deferred.makeUnsafe<RunResult>()
   /** Called once, when the run is over and before anybody who waits for it goes on. */
   readonly settle: (result: RunResult) => Effect.Effect<void>
-  readonly #clock: Clock.Clock
+  /** Milliseconds, of the clock the run started with. */
+  readonly now: () => number
 
   constructor(options: {
     readonly config: RunConfig
@@ -155,7 +155,7 @@ export class Run {
     readonly transcript: Transcript
     /** The budget the run is made within. */
     readonly budget: BudgetState | undefined
-    readonly clock: Clock.Clock
+    readonly now: () => number
     readonly emitter: (run: Run, reduce: (event: AgentEvent) => void) => Emitter
     readonly settle: (result: RunResult) => Effect.Effect<void>
   }) {
@@ -165,7 +165,7 @@ export class Run {
     this.context = options.transcript
     const { limits } = options.config
     this.budget = limits === undefined ? options.budget : new BudgetState(limits, options.budget)
-    this.#clock = options.clock
+    this.now = options.now
     this.settle = options.settle
     this.emitter = options.emitter(this, (event) => this.#reduce(event))
   }
@@ -198,11 +198,6 @@ export class Run {
       this.repeated = { call, times: call === this.repeated.call ? this.repeated.times + 1 : 1 }
       if (this.repeated.times >= repeatedCalls) this.limit = "repeatedCalls"
     }
-  }
-
-  /** Milliseconds, of the clock the run started with. */
-  now(): number {
-    return this.#clock.currentTimeMillisUnsafe()
   }
 
   /**

@@ -1,6 +1,6 @@
 /** B106, B107, B109: a model that never stops, the last word of a limited run, and runs inside of runs. */
 import { assert, describe } from "@effect/vitest"
-import { Effect, Fiber, type Scope, Stream } from "effect"
+import { Effect, Fiber, Layer, type Scope, Stream } from "effect"
 import { Budget, Errors, Loop, Messages, StreamFn, type Tools } from "../../src/index.ts"
 import { ScriptedModel, Transcript } from "../../src/testing/index.ts"
 import { assertBalanced } from "../utils/agents.ts"
@@ -240,7 +240,7 @@ describe("B109 a run inside of a tool obeys the limits and the abort of the run 
           (model, recorder, tools) =>
             Effect.map(
               make(model, recorder, tools),
-              (child) => Effect.scoped(Effect.provide(child, Budget.layer({ turns: 2 })))
+              (child) => Effect.scoped(Effect.provide(child, Layer.orDie(Budget.layer({ turns: 2 }))))
             ),
           { limits: { turns: 10 } },
           [slow("a", 0)]

@@ -67,7 +67,8 @@ const give = (world: World, input: Input, way: Way, busy = world.busy): Given =>
 }
 
 const accept = (world: World, given: Given, accepted: Given["accepted"] = "yes"): void => {
-  given.accepted = accepted
+  // What was wiped away while it was being accepted may be anywhere.
+  if (given.accepted !== "unknown") given.accepted = accepted
   given.at = world.entries.length
 }
 
@@ -216,7 +217,7 @@ const wipe = (world: World, effect: Effect.Effect<void, unknown>, queues: boolea
     return Effect.map(effect, () => {
       // Where fibers are switched between any two steps, a message may be queued meanwhile.
       if (world.scenario.yieldAfter !== undefined) {
-        for (const given of world.given) given.accepted = given.accepted === "no" ? "no" : "unknown"
+        for (const given of world.given) given.accepted = "unknown"
         return
       }
       // What a reset leaves is the sum of all system messages.

@@ -21,9 +21,9 @@ const places = (given: Given, messages: ReadonlyArray<AgentMessage>): number =>
 
 /** How often an input must be there at a moment, at least and at most. */
 const expected = (given: Given, runs: ReadonlyArray<RunView>, at: number): readonly [least: number, most: number] => {
+  if (given.accepted === "unknown") return [0, 1]
   if (given.accepted === "no" || given.at > at || (given.removed !== undefined && given.removed < at)) return [0, 0]
   if (given.accepted === "yes") return [1, 1]
-  if (given.accepted === "unknown") return [0, 1]
   // A prompt that was cut short was accepted if its run began.
   const began = !given.busy && runs.some(({ activity, start }) => activity === given.activity && start.index < at)
   return [began ? 1 : 0, 1]

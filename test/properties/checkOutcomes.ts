@@ -3,7 +3,7 @@ import type { Limit, RunError } from "../../src/Errors.ts"
 import type { AssistantMessage } from "../../src/Messages.ts"
 import { isTaken } from "./checkStops.ts"
 import type { Played } from "./play.ts"
-import { entriesOf, eventsOf, inEveryRun, isExact, runsOf, type RunView, worksOf } from "./runs.ts"
+import { entriesOf, eventsOf, inEveryRun, isExact, runsOf, type RunView, startsInside, worksOf } from "./runs.ts"
 import type { Entry, WorkRecord } from "./world.ts"
 
 const stopReasons = (run: RunView): ReadonlyArray<AssistantMessage["stopReason"]> =>
@@ -124,13 +124,6 @@ const beyondLimits = (played: Played, run: RunView): ReadonlyArray<string> => {
   return problems.concat(calls.map(({ spent }) => `L7: ${spent.toolCalls} tool calls are executed`))
 }
 
-/** Whether code of a run began another one, in its own fiber: code that was left behind can do that. */
-const startsInside = (played: Played): boolean =>
-  entriesOf(played.world.entries, "act").some(({ action, busy, from }) =>
-    (action.do === "prompt" || action.do === "continue") && !(busy && isExact(played)) &&
-    !/^(timeline|end|outside)/.test(from)
-  )
-
 const notReached = (played: Played, run: RunView, limit: Limit): ReadonlyArray<string> => {
   // A run that code of another run starts counts against that one's limits, too.
   if (startsInside(played)) return []
@@ -170,6 +163,8 @@ const wasStopped = (played: Played, run: RunView): boolean =>
   startsInside(played) ||
   // Where fibers are switched between any two steps, it is not known which run an interruption meets.
   (!isExact(played) && /"interruptPrompt"|"timeout"/.test(JSON.stringify(played.world.scenario))) ||
+  // Of two prompts at once either may have become the run.
+  (!isExact(played) && entriesOf(played.world.entries.slice(0, run.start.index), "stop").length > 0) ||
   // A stream of events that was ended early stops its run at a moment that is not noted.
   isTaken(played)
 

@@ -4,7 +4,7 @@
  */
 import { holds } from "./actions.ts"
 import type { Played } from "./play.ts"
-import { entriesOf, eventsOf, inEveryRun, isExact, runsOf, type RunView, worksOf } from "./runs.ts"
+import { entriesOf, eventsOf, inEveryRun, isExact, runsOf, type RunView, startsInside, worksOf } from "./runs.ts"
 import type { Place, WorkRecord } from "./world.ts"
 
 export const isTaken = ({ world }: Played): boolean =>
@@ -93,8 +93,8 @@ const leftTooEarly = (played: Played, run: RunView): ReadonlyArray<string> => {
   const grace = played.world.scenario.options.gracePeriod ?? 1000
   const [stop] = run.stops
   const stopT = Math.min(stop?.t ?? Infinity, run.deadline)
-  // When a stream of events is ended early is not noted.
-  if (end.t >= stopT + grace || isTaken(played)) return []
+  // When a stream of events is ended early is not noted, nor that the run around this one was stopped.
+  if (end.t >= stopT + grace || isTaken(played) || startsInside(played)) return []
   return worksOf(played, run)
     .filter(({ begun, deadline, ended = Infinity, place }) =>
       !deadline && begun < end.index && ended > end.index && place.kind !== "listener" &&

@@ -109,16 +109,21 @@ const playTimeline = async (world: World): Promise<void> => {
   await time.settle()
 }
 
+const runsBegun = (world: World): number =>
+  world.entries.filter((entry) => entry.kind === "event" && entry.event.type === "agent_start").length
+
 /** Lets a scenario come to its end, whatever it left open. */
 const finish = async (world: World): Promise<Omit<Played, "world" | "timelineEnd" | "changed">> => {
   const { time } = world
   await time.advanceTo(time.now() + long)
   const endedByItself = !world.busy
+  const begun = runsBegun(world)
   if (!endedByItself) {
     performOutside(world, { do: "abort" }, "end")
     await time.advanceTo(time.now() + 3 * (world.scenario.options.gracePeriod ?? 1000) + margin)
   }
-  const stopped = !world.busy
+  // What was left behind may have begun another run, which nobody aborted.
+  const stopped = !world.busy || runsBegun(world) > begun
   const timers = time.sleeping() - world.sleeps
   const settled = world.snapshot("settled")
   world.release()

@@ -94,3 +94,10 @@ export const inEveryRun = (
   const runs = runsOf(played)
   return checks.flatMap((check) => runs.flatMap((run) => check(played, run)))
 }
+
+/** Whether code of a run began another one, in its own fiber: code that was left behind can do that. */
+export const startsInside = (played: Played): boolean =>
+  entriesOf(played.world.entries, "act").some(({ action, busy, from }) =>
+    (action.do === "prompt" || action.do === "continue") && !(busy && isExact(played)) &&
+    !/^(timeline|end|outside)/.test(from)
+  )
