@@ -211,9 +211,20 @@ describe("demo", { concurrent: true }, () => {
       const { code, err, out } = yield* run(demo)
       assert.strictEqual(err, "")
       assert.strictEqual(code, 0)
-      for (const step of ["\n1. A question", "\n2. A steer", "\n3. A follow-up", "\n4. An abort"]) {
+      for (
+        const step of [
+          "\n1. A question",
+          "\n2. A steer",
+          "\n3. A follow-up",
+          "\n4. An abort",
+          "\n5. A limit",
+          "\n6. A deadline"
+        ]
+      ) {
         assert.include(out, step)
       }
+      const limit = out.slice(out.indexOf("\n5. A limit"), out.indexOf("\n6. A deadline"))
+      const deadline = out.slice(out.indexOf("\n6. A deadline"))
       assert.match(out, /> How many lines of JSON [^]*> And how many lines [^]*> Which is the largest /)
       const [calls] = /A\[([^\]]+)\](?![^]*A\[)/.exec(out)!.slice(1)
       const results = out.matchAll(/^R\((\w+)!?\)/gm)
@@ -223,6 +234,24 @@ describe("demo", { concurrent: true }, () => {
         "every call is answered, in order"
       )
       assert.include(out, "The outcome is Aborted.")
+
+      assert.match(limit, /failed {3}list_files\(docs\), \d+ ms: Tool call was not executed: the limit of tool calls/)
+      assert.match(
+        limit,
+        /\nI may call no more tools\. This is what I know:\nsrc has \d+ files, \d+ bytes\.\nI could not look at docs: /
+      )
+      assert.include(limit, "\nThe outcome is Limited, the limit is toolCalls.\n")
+
+      assert.match(deadline, /done {5}list_files\(docs\), \d+ ms: \d+ files?\n/)
+      const late = /failed {3}list_files\(test\), (\d+) ms: Tool "list_files" timed out after 500 ms\n/
+      assert.match(deadline, late)
+      const [, waited] = late.exec(deadline)!
+      assert.isAtLeast(Number(waited), 490, "answered at its deadline")
+      assert.match(
+        deadline,
+        /\ndocs has \d+ files?, \d+ bytes\.\nI could not look at test: Tool "list_files" timed out/
+      )
+      assert.include(deadline, "\nThe outcome is Completed.\n")
     }))
 
   test("Ctrl-C while a tool works", () =>

@@ -7,13 +7,15 @@ import { fileTools } from "./tools.ts"
 import type { Workspace } from "./workspace.ts"
 
 /** Its type says what has to be provided: a model, and the services the tools ask for. */
-export const makeAgent: Effect.Effect<
+export const makeAgent = (options: Pick<Agent.Options, "limits" | "toolTimeout" | "wrapUp"> = {}): Effect.Effect<
   Agent.AgentService,
   Errors.AgentConfigError,
   Scope.Scope | StreamFn.StreamFn | FileSystem.FileSystem | Path.Path | Workspace
-> = Agent.make({
-  systemPrompt: "You answer questions about the files of the working folder. Look before you answer.",
-  model: { id: "rules", name: "RuleBasedModel", provider: "demo" },
-  tools: fileTools,
-  limits: { turns: 12 }
-})
+> =>
+  Agent.make({
+    systemPrompt: "You answer questions about the files of the working folder. Look before you answer.",
+    model: { id: "rules", name: "RuleBasedModel", provider: "demo" },
+    tools: fileTools,
+    limits: { turns: 12 },
+    ...options
+  })

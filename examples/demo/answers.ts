@@ -44,7 +44,7 @@ export const stepFor = (question: Question, answered: (call: Call) => Answered |
       const needed = targets.flatMap(({ kind, list, path }) => counting ? [list, countCall(path, kind)] : [list])
       return whenAnswered(needed, answered, () => {
         const parts = targets.map(({ kind, list, path }) =>
-          measure(kind, wanted, answered(list)!, counting ? answered(countCall(path, kind)) : undefined)
+          measure(kind, path, wanted, answered(list)!, counting ? answered(countCall(path, kind)) : undefined)
         )
         const counted = parts.filter((part) => part.files > 0)
         const files = counted.reduce((sum, part) => sum + part.files, 0)
@@ -149,11 +149,15 @@ const extreme = (adjective: string, it: Extreme | undefined, unit: string): stri
   return ` The ${adjective} are ${paths} with ${some(it.value, unit)} each.`
 }
 
-const measure = (kind: Kind, wanted: Wanted, listed: Answered, counted: Answered | undefined) => {
+/** What a tool says about a failure names the path; what the loop says, of a limit or a deadline, does not. */
+const failure = ({ text }: Answered, path: string): string =>
+  text.includes(path) ? text : `I could not look at ${place(path)}: ${text}`
+
+const measure = (kind: Kind, path: string, wanted: Wanted, listed: Answered, counted: Answered | undefined) => {
   const list = decode(Listing, listed)
-  if (list === undefined) return { files: 0, lines: 0, text: listed.text }
+  if (list === undefined) return { files: 0, lines: 0, text: failure(listed, path) }
   const count = counted === undefined ? undefined : decode(LineCount, counted)
-  if (counted !== undefined && count === undefined) return { files: 0, lines: 0, text: counted.text }
+  if (counted !== undefined && count === undefined) return { files: 0, lines: 0, text: failure(counted, path) }
   const { files } = list
   if (files === 0) return { files, lines: 0, text: none(kind, list.path) + noted(list.notes) }
 

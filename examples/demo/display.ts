@@ -10,7 +10,7 @@ export interface Display {
   /** Give it to `agent.subscribe`. */
   readonly listener: Agent.Listener
   readonly say: (line: string) => Effect.Effect<void>
-  /** The timeline since the last time. */
+  /** The timeline of the last run. */
   readonly timeline: Effect.Effect<void>
 }
 
@@ -37,7 +37,7 @@ export const makeDisplay = Effect.gen(function*() {
   const terminal = yield* Terminal.Terminal
   const isTerminal = yield* Effect.flatMap(Stdio.Stdio, (stdio) => stdio.stdoutIsTerminal)
   const inFlight = new Map<string, InFlight>()
-  let timeline = makeTimeline(nameOf)
+  const timeline = makeTimeline(nameOf)
   let midLine = false
   let statusShown = false
 
@@ -101,7 +101,7 @@ export const makeDisplay = Effect.gen(function*() {
         const tool = inFlight.get(event.toolCallId)
         if (tool === undefined) break
         tool.progress = textOf(event.partialResult)
-        yield* isTerminal ? status : say(`  working  ${tool.name}: ${tool.progress}, ${now - tool.start} ms`)
+        yield* isTerminal ? status : say(`  working  ${tool.name}, ${now - tool.start} ms: ${tool.progress}`)
         break
       }
       case "tool_execution_end": {
@@ -109,7 +109,7 @@ export const makeDisplay = Effect.gen(function*() {
         inFlight.delete(event.toolCallId)
         const took = tool === undefined ? "" : `, ${now - tool.start} ms`
         const name = tool?.name ?? event.toolName
-        yield* say(`  ${event.isError ? "failed " : "done   "}  ${name}: ${summaryOf(event.result)}${took}`)
+        yield* say(`  ${event.isError ? "failed " : "done   "}  ${name}${took}: ${summaryOf(event.result)}`)
         yield* status
         break
       }
@@ -130,7 +130,6 @@ export const makeDisplay = Effect.gen(function*() {
     say,
     timeline: Effect.gen(function*() {
       const lines = timeline.lines(yield* Clock.currentTimeMillis)
-      timeline = makeTimeline(nameOf)
       yield* say("")
       yield* Effect.forEach(lines, say, { discard: true })
     })

@@ -57,7 +57,7 @@ const readArguments = Effect.fnUntraced(function*(args: ReadonlyArray<string>): 
 const ask = Effect.fn("ask")(
   function*(question: string) {
     const display = yield* makeDisplay
-    const agent = yield* makeAgent
+    const agent = yield* makeAgent()
     yield* agent.subscribe(display.listener)
     // Ctrl-C interrupts this fiber, and with it the prompt: that aborts the run and waits until it is settled.
     const run = yield* agent.prompt(question).pipe(

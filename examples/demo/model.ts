@@ -20,17 +20,22 @@ interface Paced {
   readonly event: StreamFn.StreamEvent
 }
 
-const respond = ({ messages, tools }: StreamFn.StreamRequest): ReadonlyArray<Paced> => {
+const respond = ({ messages, toolChoice, tools }: StreamFn.StreamRequest): ReadonlyArray<Paced> => {
   // Every question since the last answer: a message that came in while tools worked does not replace the first one.
   const steps = openQuestions(messages).map(({ question, since }) =>
     stepFor(readQuestion(question), (call) => resultOf(messages, since, call))
   )
+  const known = steps.filter((step) => step.calls.length === 0)
+  const answers = known.map((step) => step.text).join("\n\n")
+  const footnotes = new Set(known.flatMap((step) => step.footnote ?? []))
+  if (toolChoice === "none") {
+    return say(["I may call no more tools. This is what I know:", answers || "nothing.", ...footnotes].join("\n"))
+  }
+
   const calls = distinct(steps.flatMap((step) => step.calls))
   const missing = calls.find((call) => tools.every((tool) => tool.name !== call.name))
   if (missing !== undefined) return say(`For that I would need the tool ${missing.name}.`)
   if (calls.length > 0) return callTools(calls, messages.flatMap(Messages.toolCalls).length)
-  const answers = steps.map((step) => step.text).join("\n\n")
-  const footnotes = new Set(steps.flatMap((step) => step.footnote ?? []))
   return say([answers, ...footnotes].join("\n"))
 }
 
@@ -64,7 +69,7 @@ const resultOf = (
   return result?.role === "toolResult" ? { text: Messages.text(result), isError: result.isError } : undefined
 }
 
-const start: Paced = { pause: "150 millis", event: { type: "start" } }
+const start: Paced = { pause: "100 millis", event: { type: "start" } }
 
 const at = (event: StreamFn.StreamEvent): Paced => ({ pause: "0 millis", event })
 
@@ -90,7 +95,7 @@ const say = (text: string): ReadonlyArray<Paced> => {
     start,
     at({ type: "text_start", contentIndex: 0 }),
     ...pieces.map((delta): Paced => ({
-      pause: "15 millis",
+      pause: "10 millis",
       event: { type: "text_delta", contentIndex: 0, delta }
     })),
     at({ type: "text_end", contentIndex: 0 }),

@@ -1,5 +1,5 @@
 /**
- * When requests and tools worked, as rows of text.
+ * When the requests and tools of a run worked, as rows of text.
  */
 import type { Events } from "../../src/index.ts"
 
@@ -23,7 +23,7 @@ export interface Timeline {
 
 /** `nameOf` is how a tool call is shown. */
 export const makeTimeline = (nameOf: (toolName: string, args: object) => string): Timeline => {
-  const spans: Array<Span> = []
+  let spans: Array<Span> = []
   let turn = 0
 
   const end = (id: string, now: number, failed: boolean): void => {
@@ -36,6 +36,10 @@ export const makeTimeline = (nameOf: (toolName: string, args: object) => string)
   return {
     record: (event, now) => {
       switch (event.type) {
+        case "agent_start":
+          spans = []
+          turn = 0
+          break
         case "turn_start":
           turn++
           spans.push({ turn, id: "request", name: "request", start: now, end: undefined, failed: false })

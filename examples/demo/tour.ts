@@ -1,8 +1,8 @@
 /**
- * A short tour on this repository: parallel tools, a steer, a follow-up, an abort.
+ * A short tour on this repository: parallel tools, a steer, a follow-up, an abort, a limit, a deadline.
  */
-import { Deferred, Effect, Fiber } from "effect"
-import type { Agent } from "../../src/index.ts"
+import { Deferred, Effect, Fiber, FileSystem } from "effect"
+import type { Agent, Errors } from "../../src/index.ts"
 import { Transcript } from "../../src/testing/index.ts"
 import { makeAgent } from "./agent.ts"
 import { type Display, makeDisplay } from "./display.ts"
@@ -18,10 +18,13 @@ const askUntilToolWorks = Effect.fnUntraced(function*(agent: Agent.AgentService,
   return run
 })
 
-const showAll = Effect.fnUntraced(function*(display: Display) {
-  const agent = yield* makeAgent
+const inWords = (outcome: Errors.RunOutcome): string =>
+  outcome._tag === "Limited" ? `Limited, the limit is ${outcome.limit}` : outcome._tag
+
+/** One agent: what the model and the person who asks can do. */
+const showConversation = Effect.fnUntraced(function*(display: Display) {
+  const agent = yield* makeAgent()
   yield* agent.subscribe(display.listener)
-  yield* display.say("The model of this tour is a set of rules, not a language model. Agent, tools and files are real.")
 
   yield* display.say("\n1. A question. Its two tool calls run in parallel; the answer is made from both results.\n")
   yield* agent.prompt("How many lines of TypeScript are in src, and which file is longest?")
@@ -42,8 +45,48 @@ const showAll = Effect.fnUntraced(function*(display: Display) {
   const doomed = yield* askUntilToolWorks(agent, "How many lines of JSON and TypeScript are in test?")
   yield* agent.abort
   const { messages, outcome } = yield* Fiber.join(doomed)
-  yield* display.say(`\nThe outcome is ${outcome._tag}. What this run added to the transcript:\n`)
-  yield* display.say(Transcript.show(messages, { width: 110 }))
+  yield* display.say(
+    `\nThe outcome is ${
+      inWords(outcome)
+    }. What this run added to the transcript (U user, A assistant, R result, ! error):\n`
+  )
+  yield* display.say(Transcript.show(messages))
+})
+
+const showLimit = Effect.fnUntraced(function*(display: Display) {
+  const agent = yield* makeAgent({ limits: { toolCalls: 1 }, wrapUp: true })
+  yield* agent.subscribe(display.listener)
+
+  yield* display.say(
+    "\n5. A limit of one tool call: the second is refused, and the model says a last word without tools.\n"
+  )
+  const { outcome } = yield* agent.prompt("How many files are in src and docs?")
+  yield* display.say(`\nThe outcome is ${inWords(outcome)}.`)
+})
+
+const showDeadline = Effect.fnUntraced(function*(display: Display) {
+  // The tools ask for `FileSystem`; this agent's tools get one that never finishes listing the folder test.
+  const agent = yield* makeAgent({ toolTimeout: "500 millis" }).pipe(
+    Effect.updateService(FileSystem.FileSystem, (fs) => ({
+      ...fs,
+      readDirectoryEntries: (path) => path.endsWith("test") ? Effect.never : fs.readDirectoryEntries(path)
+    }))
+  )
+  yield* agent.subscribe(display.listener)
+
+  yield* display.say(
+    "\n6. A deadline of 500 ms. Reading test hangs, on purpose: its call is answered, and the run goes on.\n"
+  )
+  const { outcome } = yield* agent.prompt("How many files are in docs and test?")
+  yield* display.timeline
+  yield* display.say(`\nThe outcome is ${inWords(outcome)}.`)
+})
+
+const showAll = Effect.fnUntraced(function*(display: Display) {
+  yield* display.say("The model of this tour is a set of rules, not a language model. Agent, tools and files are real.")
+  yield* showConversation(display)
+  yield* showLimit(display)
+  yield* showDeadline(display)
   yield* display.say("\nAsk a question of your own: npm start -- \"How many Markdown files are in docs?\"")
 })
 
