@@ -6,6 +6,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { withoutAmbient } from "./internal/currentRun.ts"
 import { type AgentMessage, isMessage, type Message } from "./Messages.ts"
 
 /**
@@ -67,12 +68,13 @@ export const layer = <E = never, R = never>(
 ): Layer.Layer<never, never, R> =>
   Layer.effect(
     ConvertToLlm,
-    Effect.contextWith((context: Context.Context<R>) =>
-      Effect.succeed<Conversion>({
+    Effect.contextWith((context: Context.Context<R>) => {
+      const services = withoutAmbient(context)
+      return Effect.succeed<Conversion>({
         convert: (messages) => {
           const converted = convert(messages)
-          return Effect.isEffect(converted) ? Effect.provideContext(converted, context) : converted
+          return Effect.isEffect(converted) ? Effect.provideContext(Effect.scoped(converted), services) : converted
         }
       })
-    )
+    })
   )

@@ -15,6 +15,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
+import { withoutAmbient } from "./internal/currentRun.ts"
 import type {
   AgentMessage,
   AssistantMessage,
@@ -226,13 +227,14 @@ export interface Hook<out R = never> {
   readonly addTo: (hooks: HookSet, services: Context.Context<R>) => HookSet
 }
 
+/** What a hook answers with an effect has a scope of its own, which closes with the answer. */
 const bind = <Input, A, E, R>(
   run: (input: Input) => Answer<A, E, R>,
   services: Context.Context<R>
 ): Bound<Input, A> =>
 (input) => {
   const answer = run(input)
-  return Effect.isEffect(answer) ? Effect.provideContext(answer, services) : answer
+  return Effect.isEffect(answer) ? Effect.provideContext(Effect.scoped(answer), services) : answer
 }
 
 /**
@@ -403,7 +405,9 @@ export const layer = <const H extends ReadonlyArray<Hook<any>>>(
   Layer.fresh(Layer.effect(
     Hooks,
     Effect.contextWith((services: Context.Context<ServicesOf<H[number]>>) =>
-      Effect.succeed(hooks.reduce<HookSet>((set, hook) => hook.addTo(set, services), Context.get(services, Hooks)))
+      Effect.succeed(
+        hooks.reduce<HookSet>((set, hook) => hook.addTo(set, withoutAmbient(services)), Context.get(services, Hooks))
+      )
     )
   ))
 

@@ -20,6 +20,7 @@ import type { AgentEvent } from "./Events.ts"
 import type { FinishedTurn, RequestUpdate, TurnDecision } from "./Hooks.ts"
 import { admit } from "./internal/admit.ts"
 import { openBatch, runBatch } from "./internal/batch.ts"
+import { withoutRun } from "./internal/currentRun.ts"
 import { Emitter, type Pending, subscriber } from "./internal/emitter.ts"
 import { eventStream } from "./internal/eventStream.ts"
 import { abort, join, start, stopForListener } from "./internal/lifecycle.ts"
@@ -337,7 +338,9 @@ const makeRun = Effect.fnUntraced(function*<R>(
     Result.mapError(mendMessages(context.messages), (message) => invalidContext({ message }))
   )
   const { emit } = options
-  const list = emit === undefined ? [] : [subscriber(emit, (effect) => Effect.provideContext(effect, services), false)]
+  const list = emit === undefined
+    ? []
+    : [subscriber(emit, (effect) => Effect.provideContext(effect, withoutRun(services)), false)]
   return new Run({
     config: {
       ...config,

@@ -7,6 +7,7 @@
 import * as Data from "effect/Data"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as MutableList from "effect/MutableList"
 import * as Queue from "effect/Queue"
 import type { AgentMessage } from "./Messages.ts"
@@ -120,13 +121,24 @@ export class MessageQueue {
 
   /** Takes the next batch. */
   take(): ReadonlyArray<AgentMessage> {
-    if (this.size === 0) return none
-    return MutableList.takeN(this.queue.messages, this.mode === "all" ? this.size : 1)
+    const { size } = this
+    return size === 0 ? none : this.#takeFirst(this.mode === "all" ? size : 1)
+  }
+
+  /** Through the queue's own operation, so that producers that wait for room go on, and an ended queue is done. */
+  #takeFirst(count: number): ReadonlyArray<AgentMessage> {
+    const messages: Array<AgentMessage> = []
+    while (messages.length < count) {
+      const exit = Queue.takeUnsafe(this.queue)
+      if (exit === undefined || Exit.isFailure(exit)) break
+      messages.push(exit.value)
+    }
+    return messages
   }
 
   /** Takes everything; receipts say that it was withdrawn. */
   clear(): ReadonlyArray<AgentMessage> {
-    const messages = MutableList.takeAll(this.queue.messages)
+    const messages = this.#takeFirst(this.size)
     for (const message of messages) this.#settle(message, Delivery.Withdrawn())
     return messages
   }
@@ -135,7 +147,7 @@ export class MessageQueue {
   withdraw(id: string): boolean {
     const message = this.messages.find((waiting) => this.#receipts?.get(waiting)?.id === id)
     if (message === undefined) return false
-    MutableList.remove(this.queue.messages, message)
+    this.putBack(this.#takeFirst(this.size).filter((waiting) => waiting !== message))
     this.#settle(message, Delivery.Withdrawn())
     return true
   }

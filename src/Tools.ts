@@ -16,6 +16,7 @@ import type * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import type * as Types from "effect/Types"
 import * as Arguments from "./internal/arguments.ts"
 import { readMillis } from "./internal/millis.ts"
@@ -159,12 +160,13 @@ export interface Tool<out R = never> {
 export type Any = Tool<any>
 
 /**
- * The services a tool, or a union of tools, asks for.
+ * The services a tool, or a union of tools, asks for. A `Scope` is not among them: every call has one of its own, which
+ * closes when the call is over.
  *
  * @category models
  * @since 0.1.0
  */
-export type Services<T> = T extends Tool<infer R> ? R : never
+export type Services<T> = T extends Tool<infer R> ? Exclude<R, Scope.Scope> : never
 
 interface Options {
   readonly label?: string | undefined

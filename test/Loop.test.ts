@@ -4,6 +4,7 @@ import { TestClock } from "effect/testing"
 import { Hooks, Loop, Messages, Queues, StreamFn } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import { Recorder, showAll } from "./utils/events.ts"
+import { lie } from "./utils/hostile.ts"
 import { assertInvariants } from "./utils/invariants.ts"
 import { ended } from "./utils/journey.ts"
 import { continueLoop, finish, loop, stage } from "./utils/play.ts"
@@ -220,6 +221,40 @@ describe("Loop", () => {
           options: { steering, followUps }
         })
         assert.deepStrictEqual(texts(result.messages), ["go", "S1", "1", "S2", "2", "F1", "3", "F2", "4"])
+      }))
+
+    for (const which of ["steering", "followUps"] as const) {
+      it.effect(`Q1, Q3: ${which} in a bounded queue: producers that wait for room go on, and an ended queue is done`, () =>
+        Effect.gen(function*() {
+          const queue = yield* Queue.bounded<Messages.AgentMessage, Cause.Done>(1)
+          const offered = yield* Effect.forkChild(
+            Effect.andThen(Queue.offerAll(queue, [user("1"), user("2"), user("3")]), Queue.end(queue)),
+            { startImmediately: true }
+          )
+          const { result } = yield* loop({
+            responses: [text("a"), text("b"), text("c"), text("d")],
+            options: { [which]: lie<Queue.Queue<Messages.AgentMessage>>(queue) }
+          })
+          const said = result.messages.filter(({ role }) => role === "user")
+          assert.deepStrictEqual(texts(said), ["go", "1", "2", "3"])
+          yield* Fiber.join(offered)
+          assert.strictEqual(queue.state._tag, "Done")
+        }))
+    }
+
+    it.effect("Q3: a message is withdrawn from, or all are cleared out of, a bounded queue: producers go on", () =>
+      Effect.gen(function*() {
+        for (const how of ["withdraw", "clear"] as const) {
+          const queue = new Queues.MessageQueue(yield* Queue.bounded<Messages.AgentMessage>(2), "all")
+          const receipt = queue.post("x", user("X"), true)
+          queue.offer(user("1"))
+          const offered = yield* Effect.forkChild(Queue.offer(queue.queue, user("2")), { startImmediately: true })
+          if (how === "withdraw") assert.isTrue(queue.withdraw("x"))
+          else assert.deepStrictEqual(texts(queue.clear()), ["X", "1"])
+          assert.isTrue(yield* Fiber.join(offered))
+          assert.deepStrictEqual(texts(queue.messages), how === "withdraw" ? ["1", "2"] : ["2"])
+          assert.strictEqual((yield* receipt.delivered)._tag, "Withdrawn")
+        }
       }))
 
     it.effect("L3: reads steering once more behind prepareNextTurn, when nothing is pending", () =>

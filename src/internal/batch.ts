@@ -25,6 +25,7 @@ import {
   execute,
   finalize,
   prepare,
+  provideTool,
   type Ready,
   runNested,
   settle
@@ -254,8 +255,7 @@ const executeCall = (run: Run, batch: Batch, call: Call): Effect.Effect<void> =>
     const rest = conclude(run, batch, call, effect)
     return Exit.isExit(rest) ? rest : inCallFiber(run, call, rest)
   }
-  const provided = Effect.provideContext(effect, batch.scope.tools.services)
-  const work = batch.scope.inToolTime(call.ready!.tool, call.toolCall, provided)
+  const work = batch.scope.inToolTime(call.ready!.tool, call.toolCall, provideTool(batch.scope, effect))
   // The tool is interrupted, its end is not.
   return inCallFiber(
     run,

@@ -9,9 +9,8 @@ import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
-import * as Tracer from "effect/Tracer"
 import type {
   AgentService,
   AgentState,
@@ -31,6 +30,7 @@ import { RunResult } from "../RunResult.ts"
 import type { StreamFn } from "../StreamFn.ts"
 import type { Any, ExecutionMode, Services } from "../Tools.ts"
 import { admit } from "./admit.ts"
+import { CurrentRun, isInside, withoutAmbient, withoutRun } from "./currentRun.ts"
 import { Emitter, type Subscriber, subscriber, type Subscribers } from "./emitter.ts"
 import { logMended, readPaired, readPrompt, readQueued, readTranscript } from "./hostInput.ts"
 import { wellFormed } from "./json.ts"
@@ -39,7 +39,7 @@ import { Mailbox } from "./mailbox.ts"
 import { observe } from "./observer.ts"
 import { answersToOpenCalls } from "./openCalls.ts"
 import { type BaseConfig, readConfig, readSettings } from "./options.ts"
-import { CurrentRun, isInside, Run, type RunSettings } from "./run.ts"
+import { Run, type RunSettings } from "./run.ts"
 import { timeOf } from "./time.ts"
 import { makeToolSet } from "./toolSet.ts"
 import { Transcript } from "./transcript.ts"
@@ -57,16 +57,6 @@ const busyChanging = busyFor("changing messages")
 const busyWaiting = () =>
   new AgentBusy({ reason: "Inside", message: "The agent cannot be awaited from inside its own run." })
 const closed = () => new AgentBusy({ reason: "Closed", message: "The agent's scope has closed; make another agent." })
-
-/** Services of the place an agent is made in that belong to that place, not to the runs it starts later. */
-const withoutAmbient: <R>(
-  services: Context.Context<R>
-) => Context.Context<Exclude<R, Scope.Scope | Tracer.ParentSpan>> = Context.omit(
-  Scope.Scope,
-  Tracer.ParentSpan,
-  CurrentRun,
-  Budget
-)
 
 /** From the start of a run until the agent is idle: the run, and those that follow-ups of its listeners start. */
 interface Activity {
@@ -279,8 +269,11 @@ class Host implements AgentService {
         return Effect.void
       }
       for (const message of prompts) this.#mailbox.followUps.delivered(message, 1)
+      // It stands beside the run that ended, not inside of it.
+      const { parent } = activity.run
       activity.run = this.#makeRun(now, budget)
-      return this.#start(activity.run, { _tag: "Prompts", results: [], prompts, fromSteering: false })
+      const started = this.#start(activity.run, { _tag: "Prompts", results: [], prompts, fromSteering: false })
+      return Effect.provideService(started, CurrentRun, parent)
     })))
   }
 
@@ -424,7 +417,7 @@ class Host implements AgentService {
       tools: T
     ): Effect.Effect<void, AgentConfigError, Services<T[number]>> => {
       return Effect.contextWith((services: Context.Context<Services<T[number]>>) =>
-        Effect.map(Effect.fromResult(makeToolSet(tools, withoutAmbient(services))), (set) => this.#set("tools", set))
+        Effect.map(Effect.fromResult(makeToolSet(tools, services)), (set) => this.#set("tools", set))
       )
     }
   }
@@ -520,7 +513,7 @@ class Host implements AgentService {
       return Effect.contextWith((services: Context.Context<R>) =>
         Effect.sync(() => {
           // A listener that is subscribed inside a run is not part of that run.
-          const own = Context.omit(CurrentRun, Budget)(services)
+          const own = withoutRun(services)
           const remove = this.#attach(
             subscriber(listener, (effect) => Effect.provideContext(effect, own), options?.required === true)
           )

@@ -10,9 +10,10 @@ import * as Option from "effect/Option"
 import { Budget } from "../Budget.ts"
 import { type ListenerError, ModelError, type RunError, RunOutcome } from "../Errors.ts"
 import { close, takeOver } from "./closing.ts"
+import { CurrentRun, isInside } from "./currentRun.ts"
 import { show } from "./json.ts"
 import * as Log from "./log.ts"
-import { CurrentRun, isInside, type Run } from "./run.ts"
+import type { Run } from "./run.ts"
 
 const outcomeOf = (run: Run, exit: Exit.Exit<RunOutcome, RunError>): RunOutcome => {
   if (run.stop !== undefined) return run.stop

@@ -21,6 +21,7 @@ import type { ExecutionMode } from "../Tools.ts"
 import type { Accumulator } from "./accumulator.ts"
 import type { Batch } from "./batch.ts"
 import { canonicalText } from "./canonical.ts"
+import type { RunScope } from "./currentRun.ts"
 import type { Emitter, Pending } from "./emitter.ts"
 import type { ToolSet } from "./toolSet.ts"
 import { Transcript } from "./transcript.ts"
@@ -64,23 +65,6 @@ export interface Held {
   messages: ReadonlyArray<AgentMessage>
   /** The first that is not emitted. */
   next: number
-}
-
-/** The run whose code a fiber executes, with the runs around it. */
-export interface RunScope {
-  readonly run: Run
-  readonly parent: RunScope | undefined
-}
-
-export const CurrentRun = Context.Reference<RunScope | undefined>("effect-pi/CurrentRun", {
-  defaultValue: () => undefined
-})
-
-/** Whether the fiber executes code of this run: one of its tools, hooks or listeners. */
-export const isInside = (fiber: Fiber.Fiber<unknown, unknown>, run: Run): boolean => {
-  let scope = fiber.getRef(CurrentRun)
-  while (scope !== undefined && scope.run !== run) scope = scope.parent
-  return scope !== undefined
 }
 
 export class Run {

@@ -111,6 +111,12 @@ const afterPreparation = Effect.fnUntraced(function*(tool: Any, given: Json) {
 
 type Gate = Answered | Ready
 
+/** The services of its tool set, and a scope that closes when the work is done. */
+export const provideTool = (
+  scope: Pick<CallScope, "tools">,
+  work: Effect.Effect<unknown, unknown>
+): Effect.Effect<unknown, unknown> => Effect.provideContext(Effect.scoped(work), scope.tools.services)
+
 /** Code of a tool, whose services are those of its tool set: they are provided where it runs. */
 const withoutServices = (effect: Effect.Effect<unknown, unknown, unknown>): Effect.Effect<unknown, unknown> =>
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see above
@@ -142,7 +148,7 @@ export const prepare = (scope: CallScope, toolCall: ToolCall): Gate | Effect.Eff
   if (tool.prepareArguments === undefined) return throughHooks(scope, toolCall, decode(tool, given.success))
   return Effect.flatMap(
     Effect.catchCause(
-      Effect.provideContext(afterPreparation(tool, given.success), scope.tools.services),
+      Effect.provideContext(Effect.scoped(afterPreparation(tool, given.success)), scope.tools.services),
       failedGate
     ),
     (gate) => {
@@ -290,7 +296,7 @@ const nestedCall = Effect.fnUntraced(function*(
     update: onUpdate ?? (() => Effect.void),
     runToolCall: (nested, options) => runNested(scope, nested, options ?? {})
   }
-  const work = Effect.provideContext(execute(gate, call, scope.retry), scope.tools.services)
+  const work = provideTool(scope, execute(gate, call, scope.retry))
   const exit = yield* inFiber(scope.inToolTime(gate.tool, toolCall, work), startsAtOnce(scope))
   const settled = settle(gate.tool, exit)
   const finalized = scope.stopping() ? settled : finalize(scope, toolCall, gate, settled)

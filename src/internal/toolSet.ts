@@ -6,6 +6,7 @@ import * as Result from "effect/Result"
 import { AgentConfigError } from "../Errors.ts"
 import type { JsonObject, ToolDeclaration } from "../Messages.ts"
 import { type Any, TypeId } from "../Tools.ts"
+import { withoutAmbient } from "./currentRun.ts"
 import { encode, wellFormed } from "./json.ts"
 
 interface Catalog {
@@ -88,4 +89,5 @@ const catalogOf = (tools: ReadonlyArray<Any>): Result.Result<Catalog, AgentConfi
 export const makeToolSet = (
   tools: ReadonlyArray<Any>,
   services: Context.Context<never>
-): Result.Result<ToolSet, AgentConfigError> => Result.map(catalogOf(tools), (catalog) => ({ ...catalog, services }))
+): Result.Result<ToolSet, AgentConfigError> =>
+  Result.map(catalogOf(tools), (catalog) => ({ ...catalog, services: withoutAmbient(services) }))

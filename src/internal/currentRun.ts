@@ -1,0 +1,39 @@
+/**
+ * Which run a fiber executes code of, and what of a fiber's context belongs to the place and not to the code.
+ */
+import * as Context from "effect/Context"
+import type * as Fiber from "effect/Fiber"
+import * as Scope from "effect/Scope"
+import * as Tracer from "effect/Tracer"
+import { Budget } from "../Budget.ts"
+import type { Run } from "./run.ts"
+
+/** The run whose code a fiber executes, with the runs around it. */
+export interface RunScope {
+  readonly run: Run
+  readonly parent: RunScope | undefined
+}
+
+export const CurrentRun = Context.Reference<RunScope | undefined>("effect-pi/CurrentRun", {
+  defaultValue: () => undefined
+})
+
+/** Whether the fiber executes code of this run: one of its tools, hooks or listeners. */
+export const isInside = (fiber: Fiber.Fiber<unknown, unknown>, run: Run): boolean => {
+  let scope = fiber.getRef(CurrentRun)
+  while (scope !== undefined && scope.run !== run) scope = scope.parent
+  return scope !== undefined
+}
+
+const without =
+  (keys: ReadonlyArray<Context.Key<unknown, unknown>>) => <R>(services: Context.Context<R>): Context.Context<R> =>
+    keys.some(({ key }) => services.mapUnsafe.has(key))
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what is left out is there again where the code is called
+      ? Context.omit(...keys)(services) as Context.Context<R>
+      : services
+
+/** The services of code that is given here and called by a run later: the run and its budget are those of the call. */
+export const withoutRun = without([CurrentRun, Budget])
+
+/** The same for code that is called in a scope of its own. */
+export const withoutAmbient = without([CurrentRun, Budget, Scope.Scope, Tracer.ParentSpan])
