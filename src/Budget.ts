@@ -17,7 +17,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { AgentConfigError, Limit } from "./Errors.ts"
-import { checkLimits } from "./internal/limits.ts"
+import { checkLimits } from "./internal/checks.ts"
 import type { Usage } from "./Messages.ts"
 
 /**
@@ -113,13 +113,18 @@ export class BudgetState {
     this.parent?.spend(usage)
   }
 
-  /** Milliseconds left; time starts with the first run that asks. */
-  millisLeft(now: number): number | undefined {
+  /** A run begins; time starts with the first one. */
+  begin(now: number): void {
     this.#startedAt ??= now
+    this.parent?.begin(now)
+  }
+
+  /** Milliseconds left; all of them as long as no run has begun. */
+  millisLeft(now: number): number | undefined {
     const { duration } = this.limits
     const own = duration === undefined
       ? undefined
-      : Math.max(0, this.#startedAt + Duration.toMillis(Duration.fromInputUnsafe(duration)) - now)
+      : Math.max(0, (this.#startedAt ?? now) + Duration.toMillis(Duration.fromInputUnsafe(duration)) - now)
     const around = this.parent?.millisLeft(now)
     return own === undefined ? around : around === undefined ? own : Math.min(own, around)
   }
@@ -175,7 +180,7 @@ export const layer = (limits: Limits): Layer.Layer<never, AgentConfigError> =>
   Layer.fresh(Layer.effect(
     Budget,
     Effect.gen(function*() {
-      const checked = yield* Effect.fromResult(checkLimits(limits, "Budget.layer"))
+      const checked = yield* Effect.fromResult(checkLimits(limits, "Budget.layer: "))
       return new BudgetState(checked, yield* Budget)
     })
   ))

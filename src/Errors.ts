@@ -27,13 +27,13 @@ export class AgentBusy extends Data.TaggedError("AgentBusy")<{
 }> {}
 
 /**
- * The prompt cannot be used: an empty text without images, or a message that does not decode.
+ * The prompt cannot be used: an empty text without images, a message that does not decode, or an unknown option.
  *
  * @category errors
  * @since 0.1.0
  */
 export class InvalidPrompt extends Data.TaggedError("InvalidPrompt")<{
-  readonly reason: "Empty" | "InvalidMessage"
+  readonly reason: "Empty" | "InvalidMessage" | "InvalidOption"
   readonly message: string
 }> {}
 
@@ -63,6 +63,7 @@ export class AgentConfigError extends Data.TaggedError("AgentConfigError")<{
     | "InvalidGracePeriod"
     | "InvalidTimeout"
     | "InvalidLimit"
+    | "InvalidOption"
     | "InvalidTranscript"
   readonly message: string
 }> {}

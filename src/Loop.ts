@@ -133,12 +133,7 @@ const promptsOf = (run: Run, beginning: Beginning): ReadonlyArray<AgentMessage> 
 }
 
 /** The prompt to record next; those of a run that is stopping are left to its end. */
-const nextPrompt = (run: Run): AgentMessage | undefined => {
-  if (run.stopping) return undefined
-  const [prompt, ...rest] = run.prompts
-  run.prompts = rest
-  return prompt
-}
+const nextPrompt = (run: Run): AgentMessage | undefined => run.stopping ? undefined : run.takePrompt()
 
 /** A run whose budget is spent before it begins: what it was given is recorded, and no turn begins. */
 const recordOnly = Effect.fnUntraced(function*(run: Run) {

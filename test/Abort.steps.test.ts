@@ -1,12 +1,13 @@
 /** An abort at every step a run takes, when nothing in it takes time: between any two of them, not only where it waits. */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Fiber, Schedule, Scheduler } from "effect"
+import { Clock, Effect, Fiber, Schedule, Scheduler, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { type Agent, Hooks } from "../src/index.ts"
+import { Agent, Hooks, Loop, Messages, type StreamFn } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
 import { Recorder } from "./utils/events.ts"
 import { violations } from "./utils/invariants.ts"
 import { ended, timed } from "./utils/journey.ts"
+import { makeAgent, test } from "./utils/leaks.ts"
 import { scene, type World } from "./utils/scene.ts"
 import { quick, tool } from "./utils/timedTools.ts"
 
@@ -147,5 +148,33 @@ describe("Abort at every step", () => {
       () => stopEverywhere(setting(), (agent) => agent.abort, { count, ops, stride }),
       timeout
     )
+  }
+})
+
+describe("A consumer that goes at every step", () => {
+  const consumers: Record<string, (agent: Agent.AgentService) => Effect.Effect<unknown, unknown, StreamFn.StreamFn>> = {
+    "Agent.stream": (agent) => Stream.runDrain(Agent.stream(agent, "go")),
+    "Loop.stream": () => Stream.runDrain(Loop.stream([Messages.user("go")], { messages: [], tools: [] })),
+    "agent.events": (agent) => Stream.runDrain(agent.events)
+  }
+  for (const [name, consume] of Object.entries(consumers)) {
+    for (const ops of [3, 4, 5]) {
+      test(
+        `A1, I5: of ${name} leaves no run and no listener behind, with a pause after ${ops} operations`,
+        () =>
+          Effect.gen(function*() {
+            const agent = yield* makeAgent({ gracePeriod: 10 })
+            for (let steps = 0; steps < 100; steps++) {
+              const consumer = yield* Effect.forkChild(opsBeforeYield(ops)(consume(agent)), { startImmediately: true })
+              for (let n = 0; n < steps; n++) yield* step
+              consumer.interruptUnsafe()
+              yield* TestClock.adjust(20)
+              assert.isTrue(ended(consumer), `after ${steps} steps`)
+              assert.isFalse((yield* agent.state).isStreaming, `after ${steps} steps`)
+            }
+          }).pipe(Effect.provide(ScriptedModel.layer([], { otherwise: ScriptedModel.hang() }))),
+        timeout
+      )
+    }
   }
 })

@@ -14,6 +14,7 @@ import {
   withEndlessModel,
   withModel
 } from "./utils/agents.ts"
+import { lie } from "./utils/hostile.ts"
 import { echo, gated, slow, tool, untyped } from "./utils/sampleTools.ts"
 
 const fine = ScriptedModel.text("fine")
@@ -127,6 +128,15 @@ describe("One run at a time", () => {
 })
 
 describe("Prompts", () => {
+  it.effect("H1: a prompt of very many messages takes them one after the other", () =>
+    Effect.gen(function*() {
+      const agent = yield* Agent.make({})
+      const prompts = Array.from({ length: 40_000 }, (_, n) => Messages.user(String(n)))
+      const { messages } = yield* agent.prompt(prompts)
+      assert.lengthOf(messages, 40_001)
+      assert.strictEqual(Messages.text(messages[39_999]!), "39999")
+    }).pipe(withModel(ScriptedModel.text("fine"))))
+
   it.effect("H2: a text", () =>
     Effect.gen(function*() {
       const agent = yield* Agent.make({})
@@ -274,6 +284,20 @@ describe("Prompts", () => {
 })
 
 describe("whileRunning", () => {
+  it.effect("H2: an unknown word is refused, busy or not", () =>
+    Effect.gen(function*() {
+      const agent = yield* Agent.make({})
+      const queue = () => Effect.flip(agent.prompt("q", { whileRunning: lie<"steer">("queue") }))
+      const idle = yield* queue()
+      const run = yield* Effect.forkChild(agent.prompt("go"), { startImmediately: true })
+      for (const error of [idle, yield* queue()]) {
+        assert.deepInclude(error, { _tag: "InvalidPrompt", reason: "InvalidOption" })
+        assert.match(error.message, /whileRunning is queue.*"steer", "followUp"/)
+      }
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(Transcript.print((yield* Fiber.join(run)).messages), "U A")
+    }).pipe(withModel(ScriptedModel.text("fine", { after: 10 }))))
+
   for (const [how, shape] of [["steer", "U A[a] R(a) U A U A"], ["followUp", "U A[a] R(a) A U A"]] as const) {
     it.effect(`H2: with ${how} a prompt during a run is queued, and waits for the end of that run`, () =>
       Effect.gen(function*() {

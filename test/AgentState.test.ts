@@ -503,7 +503,17 @@ describe("Configuration", () => {
       "InvalidTranscript",
       /\[1\].*content/s
     ],
-    ["a transcript that is no list", { messages: untyped(5) }, "InvalidTranscript", /./]
+    ["a transcript that is no list", { messages: untyped(5) }, "InvalidTranscript", /./],
+    ["tools that are no list", { tools: untyped(echo) }, "InvalidTool", /tools.*array/],
+    ["a retry that is no schedule", { toolRetry: untyped(3) }, "InvalidOption", /toolRetry is 3.*Schedule/],
+    ["a retry of a tool that is no schedule", tools([{ ...echo, retry: 3 }]), "InvalidOption", /echo.*Schedule/],
+    ["an unknown mode of a tool", tools([{ ...echo, executionMode: "serial" }]), "InvalidOption", /echo.*"sequential"/],
+    ["an unknown tool execution", { toolExecution: untyped("serial") }, "InvalidOption", /serial.*"sequential"/],
+    ["an unknown thinking level", { thinkingLevel: untyped("huge") }, "InvalidOption", /thinkingLevel.*"xhigh"/],
+    ["an unknown steering mode", { steeringMode: untyped("one") }, "InvalidOption", /steeringMode.*"one-at-a-time"/],
+    ["an unknown follow-up mode", { followUpMode: untyped("one") }, "InvalidOption", /followUpMode.*"one-at-a-time"/],
+    ["an unknown way with transcripts", { transcript: untyped("x") }, "InvalidOption", /transcript.*"repair"/],
+    ["a limit that there is not", { limits: untyped({ turn: 3 }) }, "InvalidLimit", /limits\.turn .*turns/]
   ]
   for (const [what, options, reason, text] of wrong) {
     it.effect(`H4: ${what}: AgentConfigError that names the thing and the way out`, () =>

@@ -6,6 +6,7 @@ import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import {
   answerTexts,
   assertBalanced,
+  logged,
   ofType,
   record,
   said,
@@ -43,6 +44,28 @@ describe("Continue", () => {
         assertBalanced(events)
         assert.deepStrictEqual(ofType(events, "agent_end")[0]?.messages, run.messages)
       }).pipe(withModel(fine)))
+  }
+
+  const twins: Record<string, ReadonlyArray<string>> = {
+    "all open": [],
+    "the first answered": ["c"],
+    "two answered": ["c", "c"]
+  }
+  for (const [what, results] of Object.entries(twins)) {
+    for (const ids of [["c", "c"], ["c", "c", "d"], ["d", "c", "c", "c"]]) {
+      it.effect(`Q4, I1: stored calls ${ids.join()} of one id, ${what}, are answered in call order`, () =>
+        Effect.gen(function*() {
+          const stored = [
+            Messages.user("u"),
+            Messages.assistant(ids.map(call), { stopReason: "toolUse" }),
+            ...results.map((id) => Messages.toolResult(call(id), "x"))
+          ]
+          const agent = yield* Agent.make({ tools: [echo], messages: stored })
+          yield* agent.prompt("go")
+          assert.deepStrictEqual(Messages.check(yield* agent.messages), [])
+          assert.lengthOf((yield* agent.messages).filter(({ role }) => role === "toolResult"), ids.length)
+        }).pipe(logged, withModel(ScriptedModel.text("fine"))))
+    }
   }
 
   it.effect("Q4: from a user message it does not take a queue for its beginning, and reads steering as usual", () =>

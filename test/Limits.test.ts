@@ -476,6 +476,17 @@ describe("A budget around", () => {
       assert.strictEqual(yield* trial.shape, "U A{aborted} U")
     }).pipe(Effect.provide(Budget.layer({ duration: 50 }))))
 
+  test("L7: looking at what is left does not start the time", () =>
+    Effect.gen(function*() {
+      const trial = yield* makeTrial({ otherwise: fine })
+      const expected = { turns: 0, toolCalls: 0, tokens: 0, cost: 0, millisLeft: 50 }
+      assert.deepStrictEqual(yield* Budget.spent, expected)
+      yield* Effect.flip(trial.agent.continue)
+      yield* pass("1 minute")
+      assert.deepStrictEqual(yield* Budget.spent, expected)
+      assert.deepInclude((yield* trial.run()).outcome, { _tag: "Completed" })
+    }).pipe(Effect.provide(Budget.layer({ duration: 50 }))))
+
   test("L7, Q3, Q5: spent before a further run begins: the follow-up is not read and stays queued", () =>
     Effect.gen(function*() {
       const trial = yield* makeTrial({ otherwise: fine })

@@ -101,17 +101,16 @@ const closeTurn = Effect.fnUntraced(function*(run: Run, step: Step, owner: numbe
 
 const closeOpen = Effect.fnUntraced(function*(run: Run, step: Step, owner: number) {
   yield* step(() => run.started ? undefined : { type: "agent_start" })
-  yield* step(() => !run.turnOpen && run.prompts.length > 0 ? { type: "turn_start" } : undefined)
+  yield* step(() => !run.turnOpen && run.promptsLeft ? { type: "turn_start" } : undefined)
   const closeMessage = step(() =>
     run.openMessage !== undefined && run.response === undefined
       ? { type: "message_end", message: run.openMessage }
       : undefined
   )
   yield* closeMessage
-  while (run.prompts.length > 0) {
+  while (run.promptsLeft) {
     yield* step(() => {
-      const [message, ...rest] = run.prompts
-      run.prompts = rest
+      const message = run.takePrompt()
       return message === undefined ? undefined : { type: "message_start", message }
     })
     yield* closeMessage

@@ -37,12 +37,15 @@ export const eventStream = <A, E, R>(
       if (Queue.offerUnsafe(queue, event)) return offered(event)
       return Effect.map(Queue.offer(queue, event), () => offered(event))
     }
-    const fiber = yield* Effect.forkDetach(
-      Effect.onExit(run(emit, (outcome) => Deferred.await(endOf(outcome))), (exit) =>
-        exit._tag === "Success" ? Queue.end(queue) : Queue.failCause(queue, exit.cause)),
-      { startImmediately: true }
+    yield* Effect.acquireRelease(
+      Effect.forkDetach(
+        Effect.onExit(run(emit, (outcome) => Deferred.await(endOf(outcome))), (exit) =>
+          exit._tag === "Success" ? Queue.end(queue) : Queue.failCause(queue, exit.cause)),
+        { startImmediately: true }
+      ),
+      // A consumer that has gone takes nothing more: waiting offers are released before the run is aborted.
+      (fiber) =>
+        Effect.andThen(Queue.shutdown(queue), Fiber.interrupt(fiber))
     )
-    // A consumer that has gone takes nothing more: waiting offers are released before the run is aborted.
-    const leave = Effect.andThen(Queue.shutdown(queue), Fiber.interrupt(fiber))
-    return Stream.ensuring(Stream.fromQueue(queue), leave)
+    return Stream.fromQueue(queue)
   }))

@@ -30,9 +30,10 @@ import { RunResult } from "../RunResult.ts"
 import type { StreamFn } from "../StreamFn.ts"
 import type { Any, ExecutionMode, Services } from "../Tools.ts"
 import { admit } from "./admit.ts"
+import { checkOneOf } from "./checks.ts"
 import { CurrentRun, isInside, withoutAmbient, withoutRun } from "./currentRun.ts"
 import { Emitter, type Subscriber, subscriber, type Subscribers } from "./emitter.ts"
-import { logMended, readPaired, readPrompt, readQueued, readTranscript } from "./hostInput.ts"
+import { logMended, readPaired, readPrompt, readQueued, readTranscript, readWhileRunning } from "./hostInput.ts"
 import { wellFormed } from "./json.ts"
 import { abort as abortRun, join, start, stopForListener } from "./lifecycle.ts"
 import { Mailbox } from "./mailbox.ts"
@@ -126,7 +127,7 @@ class Host implements AgentService {
           return Effect.fail(busyPrompting())
         }
         if (this.#closed) return Effect.fail(closed())
-        const messages = readPrompt(input, options)
+        const messages = Result.andThen(readWhileRunning(options), () => readPrompt(input, options))
         if (Result.isFailure(messages)) return Effect.fail(messages.failure)
         if (activity === undefined) {
           const results = answersToOpenCalls(this.#transcript.messages)
@@ -564,6 +565,11 @@ class Host implements AgentService {
   }
 }
 
+const queueModes: ReadonlyArray<QueueMode> = ["one-at-a-time", "all"]
+
+const oneOf = <A extends string>(name: string, value: A | undefined, allowed: ReadonlyArray<A>) =>
+  Effect.fromResult(checkOneOf(name, value, allowed))
+
 /** Makes an agent; see `Agent.make`. */
 export const makeHost = Effect.fnUntraced(
   function*<T extends ReadonlyArray<Any>>(options: Options<T>): Effect.fn.Return<
@@ -575,7 +581,9 @@ export const makeHost = Effect.fnUntraced(
     const services = withoutAmbient(given)
     const config = yield* Effect.fromResult(readConfig(options, given))
     const settings = yield* Effect.fromResult(readSettings(options, options.tools ?? [], services))
-    const mode = options.transcript ?? "repair"
+    const mode = (yield* oneOf("transcript", options.transcript, ["repair", "refuse"])) ?? "repair"
+    const steeringMode = yield* oneOf("steeringMode", options.steeringMode, queueModes)
+    const followUpMode = yield* oneOf("followUpMode", options.followUpMode, queueModes)
     const paired = yield* Effect.fromResult(readPaired(options.messages ?? [], mode))
     yield* logMended(paired)
     const { messages } = paired
@@ -591,7 +599,7 @@ export const makeHost = Effect.fnUntraced(
       budget: Context.get(given, Budget),
       settings,
       messages: first === undefined ? messages : [first, ...messages],
-      mailbox: new Mailbox(yield* makeQueue(options.steeringMode), yield* makeQueue(options.followUpMode)),
+      mailbox: new Mailbox(yield* makeQueue(steeringMode), yield* makeQueue(followUpMode)),
       sessionId: options.sessionId,
       transcriptMode: mode
     })

@@ -6,6 +6,7 @@ import * as Result from "effect/Result"
 import type { PromptOptions } from "../Agent.ts"
 import { AgentConfigError, InvalidPrompt } from "../Errors.ts"
 import { type AgentMessage, repair, user } from "../Messages.ts"
+import { checkOneOf } from "./checks.ts"
 import { excerpt, show } from "./json.ts"
 import * as Log from "./log.ts"
 import { answersToOpenCalls } from "./openCalls.ts"
@@ -39,11 +40,10 @@ const pairUp = (
   const { messages: paired, repairs } = repair([...messages, ...open])
   if (repairs.length === 0) return Result.succeed({ messages, mended: undefined })
   const report = excerpt(repairs.map((one) => one.message).join("; "), 1500)
+  // An answer whose call was renamed is another one now; then all of them stay, so that they stand in call order.
+  const added = new Set<AgentMessage>(paired.slice(-open.length).every((one, n) => one === open[n]) ? open : [])
   return mode === "repair"
-    ? Result.succeed({
-      messages: paired.filter((message) => !open.some((answer) => answer === message)),
-      mended: report
-    })
+    ? Result.succeed({ messages: paired.filter((message) => !added.has(message)), mended: report })
     : Result.fail(
       new AgentConfigError({
         reason: "InvalidTranscript",
@@ -72,6 +72,12 @@ export const readQueued = (message: string | AgentMessage): Effect.Effect<AgentM
         new InvalidPrompt({ reason: "InvalidMessage", message: `The message does not decode: ${read.failure}` })
       )
   })
+
+export const readWhileRunning = ({ whileRunning }: PromptOptions): Result.Result<unknown, InvalidPrompt> =>
+  Result.mapError(
+    checkOneOf("whileRunning", whileRunning, ["steer", "followUp"]),
+    ({ message }) => new InvalidPrompt({ reason: "InvalidOption", message })
+  )
 
 export const readPrompt = (
   input: string | AgentMessage | ReadonlyArray<AgentMessage>,

@@ -33,6 +33,7 @@ export const start = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effe
   Effect.withFiber((caller) => {
     const parent = caller.getRef(CurrentRun)
     run.parent = parent
+    run.budget?.begin(run.now())
     const work = Effect.updateContext(execute(run, loop), (services: Context.Context<never>) => {
       run.services = Context.add(Context.add(services, CurrentRun, { run, parent }), Budget, run.budget)
       return run.services

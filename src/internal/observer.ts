@@ -79,8 +79,11 @@ export const observe = (
   options: { readonly capacity: number; readonly strategy: Strategy },
   attach: (add: (event: AgentEvent) => void, close: () => void) => () => void
 ): Stream.Stream<ObservedEvent> =>
-  Stream.unwrap(Effect.sync(() => {
+  Stream.unwrap(Effect.gen(function*() {
     const buffer = new Buffer(options.capacity, options.strategy)
-    const detach = attach(buffer.add, buffer.close)
-    return Stream.ensuring(Stream.fromPull(Effect.succeed(buffer.pull)), Effect.sync(detach))
+    yield* Effect.acquireRelease(
+      Effect.sync(() => attach(buffer.add, buffer.close)),
+      (detach) => Effect.sync(detach)
+    )
+    return Stream.fromPull(Effect.succeed(buffer.pull))
   }))

@@ -9,12 +9,12 @@ import type { Limits } from "../Budget.ts"
 import { ConvertToLlm } from "../ConvertToLlm.ts"
 import type { AgentConfigError } from "../Errors.ts"
 import { Hooks } from "../Hooks.ts"
-import type { ThinkingLevel } from "../Messages.ts"
+import { ThinkingLevel } from "../Messages.ts"
 import { type Model, StreamFn, type StreamRequest, unknownModel } from "../StreamFn.ts"
 import type { Any, ExecutionMode } from "../Tools.ts"
-import { checkCount, checkLimits, checkMillis, refuse } from "./limits.ts"
+import { checkCount, checkLimits, checkMillis, checkOneOf, checkSchedule, refuse } from "./checks.ts"
 import type { RunConfig, RunSettings } from "./run.ts"
-import { makeToolSet } from "./toolSet.ts"
+import { executionModes, makeToolSet } from "./toolSet.ts"
 
 /** Options that an agent and a loop alone share. */
 export interface RunOptions
@@ -69,12 +69,12 @@ export const readConfig = (options: RunOptions, services: Context.Context<Stream
       conversion: Context.get(services, ConvertToLlm),
       toolConcurrency: yield* checkConcurrency(options.toolConcurrency ?? "unbounded"),
       toolTimeout: yield* checkMillis("toolTimeout", options.toolTimeout, "InvalidTimeout", 1),
-      toolRetry: options.toolRetry,
+      toolRetry: yield* checkSchedule("toolRetry", options.toolRetry),
       maxResultLength: (yield* checkCount("maxResultLength", options.maxResultLength, false)) ?? 1_000_000,
       hookTimeout: yield* checkMillis("hookTimeout", options.hookTimeout, "InvalidTimeout", 1),
       firstEventTimeout: yield* checkMillis("firstEventTimeout", options.firstEventTimeout, "InvalidTimeout", 1),
       eventTimeout: yield* checkMillis("eventTimeout", options.eventTimeout, "InvalidTimeout", 1),
-      limits: options.limits === undefined ? undefined : yield* checkLimits(options.limits, "limits"),
+      limits: options.limits === undefined ? undefined : yield* checkLimits(options.limits, "limits."),
       repeatedCalls: yield* checkCount("repeatedCalls", options.repeatedCalls, true),
       wrapUp: options.wrapUp === true,
       gracePeriod: (yield* checkMillis("gracePeriod", options.gracePeriod, "InvalidGracePeriod", 0)) ?? 1000,
@@ -90,9 +90,11 @@ export const readSettings = (
   tools: ReadonlyArray<Any>,
   services: Context.Context<never>
 ): Checked<RunSettings> =>
-  Result.map(makeToolSet(tools, services), (set) => ({
-    model: options.model ?? unknownModel,
-    thinkingLevel: options.thinkingLevel ?? "off",
-    tools: set,
-    toolExecution: options.toolExecution ?? "parallel"
-  }))
+  Result.gen(function*() {
+    return {
+      model: options.model ?? unknownModel,
+      thinkingLevel: (yield* checkOneOf("thinkingLevel", options.thinkingLevel, ThinkingLevel.literals)) ?? "off",
+      tools: yield* makeToolSet(tools, services),
+      toolExecution: (yield* checkOneOf("toolExecution", options.toolExecution, executionModes)) ?? "parallel"
+    }
+  })

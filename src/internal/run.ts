@@ -78,8 +78,9 @@ export class Run {
   /** What this run added. */
   readonly added: Array<AgentMessage> = []
 
-  /** Prompts that are not recorded yet. */
+  /** What it begins with; see {@link takePrompt}. */
   prompts: ReadonlyArray<AgentMessage> = []
+  #nextPrompt = 0
   held: Held | undefined
   started = false
   turnOpen = false
@@ -169,6 +170,15 @@ export class Run {
     if (!more && !steering?.size && !followUps?.size) return false
     this.limit ??= this.budget?.spentAt(this.now()) ?? this.budget?.takeTurn()
     return this.limit !== undefined
+  }
+
+  /** Takes the prompt to record next. */
+  takePrompt(): AgentMessage | undefined {
+    return this.prompts[this.#nextPrompt++]
+  }
+
+  get promptsLeft(): boolean {
+    return this.#nextPrompt < this.prompts.length
   }
 
   /** Counts the calls of a batch that repeat the one before. */

@@ -5,7 +5,8 @@ import type * as Context from "effect/Context"
 import * as Result from "effect/Result"
 import { AgentConfigError } from "../Errors.ts"
 import type { JsonObject, ToolDeclaration } from "../Messages.ts"
-import { type Any, TypeId } from "../Tools.ts"
+import { type Any, type ExecutionMode, TypeId } from "../Tools.ts"
+import { checkOneOf, checkSchedule } from "./checks.ts"
 import { withoutAmbient } from "./currentRun.ts"
 import { encode, wellFormed } from "./json.ts"
 
@@ -18,6 +19,8 @@ interface Catalog {
 export interface ToolSet extends Catalog {
   readonly services: Context.Context<never>
 }
+
+export const executionModes: ReadonlyArray<ExecutionMode> = ["parallel", "sequential"]
 
 const isTool = (tool: unknown): boolean => typeof tool === "object" && tool !== null && TypeId in tool
 
@@ -46,7 +49,11 @@ const problemOf = (tool: Any, byName: ReadonlyMap<string, Any>): AgentConfigErro
     )
   }
   if (Result.isFailure(tool.timeout)) return problem("InvalidTimeout", tool.timeout.failure)
-  return undefined
+  const option = Result.andThen(
+    checkSchedule(`The retry of tool "${tool.name}"`, tool.retry),
+    () => checkOneOf(`The executionMode of tool "${tool.name}"`, tool.executionMode, executionModes)
+  )
+  return Result.isFailure(option) ? option.failure : undefined
 }
 
 /** The schema with its descriptions well formed; it was made of JSON, so that is all encoding can change. */
@@ -76,6 +83,11 @@ const check = (tools: ReadonlyArray<Any>): Result.Result<Catalog, AgentConfigErr
 const catalogs = new WeakMap<ReadonlyArray<Any>, Catalog>()
 
 const catalogOf = (tools: ReadonlyArray<Any>): Result.Result<Catalog, AgentConfigError> => {
+  if (!Array.isArray(tools)) {
+    return Result.fail(
+      new AgentConfigError({ reason: "InvalidTool", message: "The tools are no list; give an array." })
+    )
+  }
   const known = catalogs.get(tools)
   if (known !== undefined && known.tools.length === tools.length && known.tools.every((tool, i) => tool === tools[i])) {
     return Result.succeed(known)
