@@ -15,23 +15,15 @@ const readFile = Tools.make("read_file", {
 })
 
 const program = Effect.gen(function*() {
-  const agent = yield* Agent.make({
-    systemPrompt: "You answer questions about this repository.",
-    model: { id: "scripted" },
-    tools: [readFile]
-  })
+  const agent = yield* Agent.make({ systemPrompt: "You answer questions about this package.", tools: [readFile] })
   yield* agent.subscribe(Agent.onText((delta) => Effect.sync(() => process.stdout.write(delta))))
   const run = yield* agent.prompt("What does package.json say?")
   yield* Console.log(`\n${run.outcome._tag}, ${run.usage.totalTokens} tokens`)
 })
 
-const Model = ScriptedModel.layer([
+const Model = ScriptedModel.layer([ // a provider's StreamFn takes its place
   ScriptedModel.calls([["a", "read_file", { path: "package.json" }]], { usage: { input: 120, output: 20 } }),
-  ScriptedModel.text("It describes the package effect-pi.", {
-    chunks: 6,
-    every: "20 millis",
-    usage: { input: 900, output: 12 }
-  })
+  ScriptedModel.text("It is the manifest of this package.", { chunks: 6, every: 20, usage: { input: 900, output: 12 } })
 ])
 
 program.pipe(

@@ -166,7 +166,8 @@ export interface AgentService {
   readonly events: Stream.Stream<ObservedEvent>
   /**
    * The events of all runs, for observers that must not slow them: a bounded buffer, with a mark where events were left
-   * out. The end of a run always arrives. The stream ends when the agent's scope closes.
+   * out. The end of a run always arrives. The stream ends when the agent's scope closes. It observes from the moment it is
+   * run: fork it with `startImmediately` before the prompt whose events it is to see.
    */
   readonly observe: (options: ObserveOptions) => Stream.Stream<ObservedEvent>
 }

@@ -45,9 +45,24 @@ const test = <E>(
   body: () => Effect.Effect<void, E, NodeServices.NodeServices | Scope.Scope>
 ): void => it.live(name, () => body().pipe(Effect.scoped, Effect.provide(NodeServices.layer)), 60_000)
 
+describe("README", () => {
+  test("its first program is the example", () =>
+    Effect.gen(function*() {
+      const fs = yield* FileSystem.FileSystem
+      const path = yield* Path.Path
+      const read = (file: string) =>
+        Effect.flatMap(path.fromFileUrl(new URL(file, root)), (name) => fs.readFileString(name))
+      const example = yield* read("examples/first-program.ts")
+      const program = example.slice(example.indexOf("import "))
+        .replace("../src/index.ts", "effect-pi")
+        .replace("../src/testing/index.ts", "effect-pi/testing")
+      assert.include(yield* read("README.md"), `\`\`\`ts\n${program}\`\`\``)
+    }))
+})
+
 describe("examples", { concurrent: true }, () => {
   const expected: Readonly<Record<string, ReadonlyArray<string>>> = {
-    "first-program.ts": ["It describes the package effect-pi.\nCompleted, 1052 tokens"],
+    "first-program.ts": ["It is the manifest of this package.\nCompleted, 1052 tokens"],
     "hooks.ts": ["R(a) \"user=ada password=***\"", "R(b!) \"deleting is not allowed here\""],
     "steering.ts": [
       "the steer: {\"turn\":2,\"_tag\":\"Delivered\"}",
