@@ -1,0 +1,113 @@
+/** The tables of a run. */
+import { figure, table, times } from "./markdown.ts"
+import { speed } from "./ratios.ts"
+import { base, type Entry, ours } from "./roster.ts"
+import type { Row } from "./rounds.ts"
+import { median, spread } from "./statistics.ts"
+import type { Quantity, Verdict } from "./targets.ts"
+
+const span = (values: ReadonlyArray<number>): string => {
+  const { max, min } = spread(values)
+  return `${figure(min)}–${figure(max)}`
+}
+
+const amount = (row: Row, contender: string): string => {
+  const shown = row.contenders[contender]
+  if (shown === undefined || "cannot" in shown) return ""
+  return `${figure(median(shown.values))} ${row.unit === "ms" ? "ms" : "B"}`
+}
+
+/** pi's time over a contender's, or why there is none. */
+const cell = (row: Row, contender: string): string => {
+  const values = speed(row, contender, base)
+  if (values !== undefined) return times(median(values))
+  const shown = row.contenders[contender]
+  return shown !== undefined && "cannot" in shown ? "cannot" : ""
+}
+
+/** effect-pi and the core contenders, at full size. */
+export const coreTable = (rows: ReadonlyArray<Row>, entries: ReadonlyArray<Entry>): string => {
+  const full = rows.filter(({ size }) => size === "full")
+  const others = entries.filter(({ id, kind }) =>
+    kind === "core" && id !== ours && id !== base && full.some((row) => id in row.contenders)
+  )
+  const head = [
+    "pi-agent-core 1.0.3 `Agent` / …",
+    "effect-pi",
+    "spread",
+    ...others.map(({ title }) => title),
+    "effect-pi"
+  ]
+  return table(
+    head,
+    full.map((row) => {
+      const own = speed(row, ours, base)
+      return [
+        `${row.id}: ${row.title}`,
+        cell(row, ours),
+        own === undefined ? "" : span(own),
+        ...others.map(({ id }) => cell(row, id)),
+        amount(row, ours)
+      ]
+    })
+  )
+}
+
+/** How many times as fast as each of the other libraries effect-pi is, with less work. */
+export const peerTable = (rows: ReadonlyArray<Row>, entries: ReadonlyArray<Entry>): string | undefined => {
+  const small = rows.filter(({ size }) => size === "peers")
+  if (small.length === 0) return undefined
+  const peers = entries.filter(({ kind }) => kind === "peer")
+  return table(
+    ["… / effect-pi", ...peers.map(({ title }) => title), "pi 1.0.3", "effect-pi"],
+    small.map((row) => [
+      `${row.id}: ${row.title}`,
+      ...[...peers.map(({ id }) => id), base].map((other) => {
+        const values = speed(row, ours, other)
+        return values === undefined ? "cannot" : times(median(values))
+      }),
+      amount(row, ours)
+    ])
+  )
+}
+
+/** Why contenders cannot do what they cannot do. */
+export const reasons = (rows: ReadonlyArray<Row>): ReadonlyArray<string> => {
+  const found = new Map<string, Array<string>>()
+  for (const { contenders, id } of rows) {
+    for (const [contender, shown] of Object.entries(contenders)) {
+      if (!("cannot" in shown)) continue
+      const reason = `${contender} ${shown.cannot}`
+      found.set(reason, [...(found.get(reason) ?? []), id])
+    }
+  }
+  return [...found].map(([reason, ids]) => `- ${reason} (${[...new Set(ids)].join(", ")})`)
+}
+
+const named = (quantity: Quantity): string => {
+  switch (quantity.type) {
+    case "speed":
+      return `${quantity.row}, faster than ${quantity.over}${quantity.size === "full" ? "" : ", less work"}`
+    case "share":
+      return `${quantity.row}, share of pi's bytes`
+    case "growth":
+      return `${quantity.row} / ${quantity.from}`
+  }
+}
+
+/** Targets, and whether they are held. */
+export const targetTable = (verdicts: ReadonlyArray<Verdict>): string =>
+  table(
+    ["target", "measured", "spread", "must", "aim", "held"],
+    verdicts.map(({ holds, reachesAim, target: { bold, plain, quantity }, value, values }) => {
+      const sign = quantity.type === "speed" ? "≥" : "≤"
+      return [
+        named(quantity),
+        times(value),
+        span(values),
+        `${sign} ${plain}×`,
+        bold === undefined ? "" : `${sign} ${bold}×`,
+        holds ? (reachesAim ? "yes, and the aim" : "yes") : "NO"
+      ]
+    })
+  )
