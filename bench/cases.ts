@@ -171,7 +171,7 @@ export const cases: ReadonlyArray<Case> = [
     "W4",
     "one more question on top of a transcript",
     (size) => choose(size, [100, 1000, 10_000, 50_000], [100, 1000], [100]),
-    (messages) => ({ name: "transcript", messages, repeat: 10 })
+    (messages) => ({ name: "transcript", messages, repeat: 20 })
   ),
   single("W5", "W5", "5000 agents at once, three turns each", (size) => ({
     name: "agents",

@@ -3,8 +3,8 @@
  * an `Answer` for each case. More than one case in a process is good for counts only.
  */
 import { type Case, cases, type Size } from "./cases.ts"
-import type { Contender, Counts, Workload } from "./contender.ts"
-import { median } from "./statistics.ts"
+import type { Contender, Counts, Measured, Workload } from "./contender.ts"
+import { lowerQuartile } from "./statistics.ts"
 
 export type Answer =
   | { readonly cannot: string }
@@ -16,10 +16,20 @@ export interface AnswerPoint {
   readonly value: number
 }
 
-/** Milliseconds. */
-const warmUpTime = 300
-const sampleTime = 400
-const maxSamples = 15
+/** Milliseconds of the processor, so that a busy machine gets no less warm. */
+const warmUpTime = 200
+const measuringTime = 600
+
+const maxSamples = 60
+
+/** Gives the milliseconds of the processor since now. */
+const watch = (): () => number => {
+  const began = process.cpuUsage()
+  return () => {
+    const { system, user } = process.cpuUsage(began)
+    return (system + user) / 1000
+  }
+}
 
 /** The path is computed, so that a type check of this file needs no contender's packages. */
 const load = async (id: string): Promise<Contender> => {
@@ -30,21 +40,22 @@ const load = async (id: string): Promise<Contender> => {
 const warmUp = async (contender: Contender, workload: Workload): Promise<void> => {
   const work = await contender.prepare(workload)
   if (typeof work === "string") return
-  const began = performance.now()
+  const spent = watch()
   do await work()
-  while (performance.now() - began < warmUpTime)
+  while (spent() < warmUpTime)
 }
 
-const measure = async (work: () => ReturnType<Exclude<Awaited<ReturnType<Contender["prepare"]>>, string>>) => {
-  const began = performance.now()
-  const values: Array<number> = []
-  let counts: Counts
-  do {
-    const measured = await work()
-    values.push(measured.value)
-    counts = measured.counts
-  } while (performance.now() - began < sampleTime && values.length < maxSamples)
-  return { counts, value: median(values) }
+/**
+ * Does the work again and again; the first half of it is warm-up as well. What else the machine does can only make it slower, so the
+ * figure is the lower quartile.
+ */
+const measure = async (work: () => Promise<Measured>): Promise<Measured> => {
+  const spent = watch()
+  const all: Array<Measured> = []
+  do all.push(await work())
+  while (spent() < measuringTime && all.length < maxSamples)
+  const values = all.slice(all.length >> 1).map(({ value }) => value)
+  return { counts: all[0]!.counts, value: lowerQuartile(values) }
 }
 
 const cold = async (id: string, { points }: Case, size: Size): Promise<Answer> => {

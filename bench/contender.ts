@@ -34,8 +34,8 @@ export type Workload =
       readonly concurrency: number
     }
     /**
-     * W4: a turn with one call, and one with "done", on top of a transcript of that many messages. Timed are `repeat` such
-     * runs together, one after the other on the same agent.
+     * W4: a turn with one call, and one with "done", on top of a transcript of that many messages. Timed and counted are `repeat`
+     * such runs together, one after the other on the same agent, after a first one: what an agent prepares once is not timed.
      */
     | { readonly name: "transcript"; readonly messages: number; readonly repeat: number }
     /** W5: that many agents at once, each with `turns` turns as in W1. Making the agents is timed. */

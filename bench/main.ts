@@ -7,10 +7,12 @@ import { available, install } from "./install.ts"
 import { machine } from "./machine.ts"
 import { type Options, readOptions, usage, UsageError } from "./options.ts"
 import { plan } from "./plan.ts"
-import { coreTable, peerTable, reasons, targetTable } from "./report.ts"
+import { coreTable, peerTable, reasons, sizeTable, targetTable } from "./report.ts"
 import { writeResults } from "./results.ts"
 import type { Entry } from "./roster.ts"
 import { measureGroup, type Row, type Versions } from "./rounds.ts"
+import { measureSizes } from "./size.ts"
+import { measureImports } from "./startup.ts"
 import { judge, peerTargets, targets, type Verdict } from "./targets.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
@@ -20,7 +22,7 @@ const build = (): void => {
   if (status !== 0) throw new Error("the library does not build")
 }
 
-const groups = new Set(cases.map(({ group }) => group))
+const groups = new Set([...cases.map(({ group }) => group), "size"])
 
 const measure = async (options: Options, entries: ReadonlyArray<Entry>, versions: Versions) => {
   const contests = plan(options, entries)
@@ -35,6 +37,12 @@ const measure = async (options: Options, entries: ReadonlyArray<Entry>, versions
     rows.push(...await measureGroup(inGroup, options.rounds, versions))
     process.stderr.write(`${Math.round((performance.now() - began) / 1000)} s\n`)
   }
+  if (options.only === undefined || options.only.includes("size")) {
+    process.stderr.write("size …\n")
+    const measured = entries.filter(({ id, kind }) => id !== "floor" && (kind === "core" || options.peers))
+    const ids = measured.map(({ id }) => id).filter((id) => id !== "pi-1.0.3-loop")
+    rows.push(...await measureSizes(ids), await measureImports(ids, options.rounds))
+  }
   return rows
 }
 
@@ -42,6 +50,8 @@ const print = (rows: ReadonlyArray<Row>, entries: ReadonlyArray<Entry>, verdicts
   console.log(`\n${coreTable(rows, entries)}\n`)
   const peers = peerTable(rows, entries)
   if (peers !== undefined) console.log(`${peers}\n`)
+  const sizes = sizeTable(rows, entries)
+  if (sizes !== undefined) console.log(`${sizes}\n`)
   const why = reasons(rows)
   if (why.length > 0) console.log(`${why.join("\n")}\n`)
   console.log(targetTable(verdicts))

@@ -25,9 +25,27 @@ const cell = (row: Row, contender: string): string => {
   return shown !== undefined && "cannot" in shown ? "cannot" : ""
 }
 
+/** Rows that have a table of their own. */
+const sizeRows = new Set(["bundle", "bundle-without-effect", "import"])
+
+/** Bytes of a program with one agent, and the time an import takes. */
+export const sizeTable = (rows: ReadonlyArray<Row>, entries: ReadonlyArray<Entry>): string | undefined => {
+  const found = rows.filter(({ id }) => sizeRows.has(id))
+  if (found.length === 0) return undefined
+  const ids = [...new Set(found.flatMap(({ contenders }) => Object.keys(contenders)))]
+  return table(
+    ["", ...found.map(({ title }) => title), `${base} / …`],
+    ids.map((id) => [
+      entries.find((entry) => entry.id === id)?.title ?? id,
+      ...found.map((row) => amount(row, id)),
+      cell(found.at(-1)!, id)
+    ])
+  )
+}
+
 /** effect-pi and the core contenders, at full size. */
 export const coreTable = (rows: ReadonlyArray<Row>, entries: ReadonlyArray<Entry>): string => {
-  const full = rows.filter(({ size }) => size === "full")
+  const full = rows.filter(({ id, size }) => size === "full" && !sizeRows.has(id))
   const others = entries.filter(({ id, kind }) =>
     kind === "core" && id !== ours && id !== base && full.some((row) => id in row.contenders)
   )
@@ -92,6 +110,8 @@ const named = (quantity: Quantity): string => {
       return `${quantity.row}, share of pi's bytes`
     case "growth":
       return `${quantity.row} / ${quantity.from}`
+    case "amount":
+      return `${quantity.row}, bytes`
   }
 }
 
@@ -101,12 +121,13 @@ export const targetTable = (verdicts: ReadonlyArray<Verdict>): string =>
     ["target", "measured", "spread", "must", "aim", "held"],
     verdicts.map(({ holds, reachesAim, target: { bold, plain, quantity }, value, values }) => {
       const sign = quantity.type === "speed" ? "≥" : "≤"
+      const unit = quantity.type === "amount" ? "" : "×"
       return [
         named(quantity),
-        times(value),
+        `${figure(value)}${unit}`,
         span(values),
-        `${sign} ${plain}×`,
-        bold === undefined ? "" : `${sign} ${bold}×`,
+        `${sign} ${figure(plain)}${unit}`,
+        bold === undefined ? "" : `${sign} ${figure(bold)}${unit}`,
         holds ? (reachesAim ? "yes, and the aim" : "yes") : "NO"
       ]
     })

@@ -28,7 +28,8 @@ export interface Row {
 
 export type Versions = Record<string, string>
 
-const rotate = <A>(list: ReadonlyArray<A>, by: number): ReadonlyArray<A> =>
+/** The list, begun somewhere else. */
+export const rotate = <A>(list: ReadonlyArray<A>, by: number): ReadonlyArray<A> =>
   list.map((_, index) => list[(index + by) % list.length]!)
 
 /** The answers of one contender in all rounds as the rows of its case. */

@@ -63,7 +63,7 @@ export const script = (workload: Workload): (request: number) => Response => {
   }
 }
 
-/** How many requests one run makes. */
+/** How many requests one run makes; on top of a transcript with those of the run that is not timed. */
 export const requests = (workload: Workload): number => {
   switch (workload.name) {
     case "turns":
@@ -77,7 +77,7 @@ export const requests = (workload: Workload): number => {
     case "abort":
       return 2
     case "transcript":
-      return 2 * workload.repeat
+      return 2 * (workload.repeat + 1)
     case "steering":
       return workload.messages
   }

@@ -8,6 +8,8 @@ export const median = (values: ReadonlyArray<number>): number => {
   return ordered.length % 2 === 1 ? ordered[middle]! : (ordered[middle - 1]! + ordered[middle]!) / 2
 }
 
+export const lowerQuartile = (values: ReadonlyArray<number>): number => sorted(values)[(values.length - 1) >> 2]!
+
 /** A figure of several rounds. */
 export interface Spread {
   readonly median: number

@@ -20,8 +20,18 @@ export class Tally implements Counts {
   results = 0
   queued = 0
 
-  /** A prompt is not a queued message. */
   constructor(workload: Workload) {
+    this.reset(workload)
+  }
+
+  /** Begins to count from here. */
+  reset(workload: Workload): void {
+    this.responses =
+      this.deltas =
+      this.executions =
+      this.results =
+        0
+    // A prompt is not a queued message.
     this.queued = -prompts(workload)
   }
 

@@ -13,6 +13,8 @@ export type Quantity =
   | { readonly type: "share"; readonly row: string }
   /** What one row costs as a multiple of another. */
   | { readonly type: "growth"; readonly row: string; readonly from: string }
+  /** A figure as it is. */
+  | { readonly type: "amount"; readonly row: string }
 
 export interface Target {
   readonly quantity: Quantity
@@ -38,6 +40,15 @@ const growth = (row: string, from: string, plain: number): Target => ({
   quantity: { type: "growth", row, from },
   plain
 })
+
+const atMost = (row: string, plain: number, bold: number): Target => ({
+  quantity: { type: "amount", row },
+  plain,
+  bold
+})
+
+/** Bytes of a program with one agent, `effect` included. */
+export const bundleLimit = 60_000
 
 /** Twice the work costs twice the time; what is quadratic costs four times as much. */
 const linear = 2.6
@@ -68,6 +79,8 @@ export const targets: ReadonlyArray<Target> = [
   smaller("memory-idle", 1, 0.3),
   smaller("memory-tool", 0.65),
   smaller("memory-stream", 0.65),
+  atMost("bundle", bundleLimit, 50_000),
+  faster("import", 1 / 1.2),
   growth("W1-hooks", "W1", hooksCost),
   growth("W1-effect-hooks", "W1-effect", hooksCost),
   growth("W2-hooks", "W2", hooksCost),
@@ -76,15 +89,15 @@ export const targets: ReadonlyArray<Target> = [
   growth("W3-effect-hooks", "W3-effect", hooksCost)
 ]
 
-/** Against every other library: at least as fast in whatever it can do. */
-export const peerTargets = (rows: ReadonlyArray<Row>, entries: ReadonlyArray<Entry>): ReadonlyArray<Target> =>
-  rows.flatMap(({ contenders, id, size }) =>
-    entries
-      .filter((entry) => isRival(entry) && entry.id in contenders && !("cannot" in contenders[entry.id]!))
+/** Against every other library: at least as fast in every workload it can do. Bytes and imports are compared with pi only. */
+export const peerTargets = (rows: ReadonlyArray<Row>, entries: ReadonlyArray<Entry>): ReadonlyArray<Target> => {
+  const rivals = entries.filter(({ id, kind }) => kind === "peer" || id === "pi-1.6.0")
+  return rows.filter(({ id, unit }) => unit === "ms" && id !== "import").flatMap(({ contenders, id, size }) =>
+    rivals
+      .filter((rival) => rival.id in contenders && !("cannot" in contenders[rival.id]!))
       .map(({ id: over }): Target => ({ quantity: { type: "speed", row: id, size, over }, plain: 1 }))
   )
-
-const isRival = ({ id, kind }: Entry): boolean => kind === "peer" || id === "pi-1.6.0"
+}
 
 export interface Verdict {
   readonly target: Target
@@ -112,6 +125,10 @@ const valuesOf = (quantity: Quantity, rows: ReadonlyArray<Row>): ReadonlyArray<n
       return speed(find(quantity.row, quantity.size), ours, quantity.over)
     case "share":
       return ratios(find(quantity.row), ours, find(quantity.row), base)
+    case "amount": {
+      const shown = find(quantity.row)?.contenders[ours]
+      return shown === undefined || "cannot" in shown ? undefined : shown.values
+    }
     case "growth":
       return ratios(find(quantity.row), ours, find(quantity.from), ours)
   }

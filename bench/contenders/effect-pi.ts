@@ -97,6 +97,8 @@ const run = Effect.fnUntraced(function*(workload: Workload) {
     }
     case "transcript": {
       const agent = yield* makeAgent()
+      yield* agent.prompt("go")
+      tally.reset(workload)
       const value = yield* timed(Effect.replicateEffect(agent.prompt("go"), workload.repeat, { discard: true }))
       return { counts: tally.counts(workload), value }
     }

@@ -167,12 +167,19 @@ const run = async (workload: Workload): Promise<Measured> => {
       for (const agent of kept) agent.controller.abort()
       return { counts, value }
     }
+    case "transcript": {
+      const agent = makeAgent(workload, tally)
+      await agent.prompt("go")
+      tally.reset(workload)
+      const value = await timed(async () => {
+        for (let i = 0; i < workload.repeat; i++) await agent.prompt("go")
+      })
+      return { counts: tally.counts(workload), value }
+    }
     default: {
       const agent = makeAgent(workload, tally)
       if (workload.name === "steering") agent.steering.push(...Array.from({ length: workload.messages }, () => "steer"))
-      const value = await timed(async () => {
-        for (let i = 0; i < (workload.name === "transcript" ? workload.repeat : 1); i++) await agent.prompt("go")
-      })
+      const value = await timed(() => agent.prompt("go"))
       return { counts: tally.counts(workload), value }
     }
   }

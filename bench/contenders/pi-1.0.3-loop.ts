@@ -58,6 +58,8 @@ const run = async (workload: Workload): Promise<Measured> => {
     }
     case "transcript": {
       const ask = converse(workload, tally)
+      await ask()
+      tally.reset(workload)
       const value = await timed(async () => {
         for (let i = 0; i < workload.repeat; i++) await ask()
       })

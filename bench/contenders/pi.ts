@@ -72,6 +72,8 @@ const run = async (pi: Pi, workload: Workload): Promise<Measured> => {
     }
     case "transcript": {
       const agent = makeAgent()
+      await agent.prompt("go")
+      tally.reset(workload)
       const value = await timed(async () => {
         for (let i = 0; i < workload.repeat; i++) await agent.prompt("go")
       })
