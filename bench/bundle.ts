@@ -29,9 +29,8 @@ export const bundle = async (entry: string, external: ReadonlyArray<RegExp> = []
       }
     }
   })
-  // One input gives one result with one chunk.
-  const [{ output }] = [result].flat() as unknown as [{ output: ReadonlyArray<{ code: string }> }]
-  return output.map(({ code }) => code).join("\n")
+  if (!("output" in result)) throw new Error(`${entry}: one bundle was asked for`)
+  return result.output.map((file) => file.type === "chunk" ? file.code : "").join("\n")
 }
 
 /** Bytes of the minified code after gzip. */

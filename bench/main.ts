@@ -66,7 +66,7 @@ const main = async (): Promise<number> => {
   const rows = await measure(options, entries, versions)
   const verdicts = [...targets, ...peerTargets(rows, entries)].flatMap((target) => judge(target, rows) ?? [])
   print(rows, entries, verdicts)
-  writeResults({ machine: machine(), options, versions, rows, verdicts })
+  writeResults({ machine: machine(), entries, options, versions, rows, verdicts })
   const missed = verdicts.filter(({ holds }) => !holds).length
   console.log(`\n${verdicts.length - missed} of ${verdicts.length} targets held.`)
   return options.check && missed > 0 ? 1 : 0

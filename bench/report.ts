@@ -35,11 +35,10 @@ export const sizeTable = (rows: ReadonlyArray<Row>, entries: ReadonlyArray<Entry
   const ids = [...new Set(found.flatMap(({ contenders }) => Object.keys(contenders)))]
   return table(
     ["", ...found.map(({ title }) => title), `${base} / …`],
-    ids.map((id) => [
-      entries.find((entry) => entry.id === id)?.title ?? id,
-      ...found.map((row) => amount(row, id)),
-      cell(found.at(-1)!, id)
-    ])
+    ids.map((id) => {
+      const title = entries.find((entry) => entry.id === id)?.title ?? id
+      return [[title], found.map((row) => amount(row, id)), [cell(found.at(-1)!, id)]].flat()
+    })
   )
 }
 
@@ -61,12 +60,10 @@ export const coreTable = (rows: ReadonlyArray<Row>, entries: ReadonlyArray<Entry
     full.map((row) => {
       const own = speed(row, ours, base)
       return [
-        `${row.id}: ${row.title}`,
-        cell(row, ours),
-        own === undefined ? "" : span(own),
-        ...others.map(({ id }) => cell(row, id)),
-        amount(row, ours)
-      ]
+        [`${row.id}: ${row.title}`, cell(row, ours), own === undefined ? "" : span(own)],
+        others.map(({ id }) => cell(row, id)),
+        [amount(row, ours)]
+      ].flat()
     })
   )
 }
@@ -76,16 +73,16 @@ export const peerTable = (rows: ReadonlyArray<Row>, entries: ReadonlyArray<Entry
   const small = rows.filter(({ size }) => size === "peers")
   if (small.length === 0) return undefined
   const peers = entries.filter(({ kind }) => kind === "peer")
+  const others = [...peers.map(({ id }) => id), base]
   return table(
     ["… / effect-pi", ...peers.map(({ title }) => title), "pi 1.0.3", "effect-pi"],
-    small.map((row) => [
-      `${row.id}: ${row.title}`,
-      ...[...peers.map(({ id }) => id), base].map((other) => {
+    small.map((row) => {
+      const faster = others.map((other) => {
         const values = speed(row, ours, other)
         return values === undefined ? "cannot" : times(median(values))
-      }),
-      amount(row, ours)
-    ])
+      })
+      return [[`${row.id}: ${row.title}`], faster, [amount(row, ours)]].flat()
+    })
   )
 }
 

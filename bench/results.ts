@@ -1,14 +1,16 @@
 /** The files of a run: `results/latest.json` and `results/chart.svg`. */
 import { mkdirSync, writeFileSync } from "node:fs"
+import { chart } from "./chart.ts"
 import type { Machine } from "./machine.ts"
 import type { Options } from "./options.ts"
 import { speed } from "./ratios.ts"
-import { base } from "./roster.ts"
+import { base, type Entry } from "./roster.ts"
 import type { Row, Versions } from "./rounds.ts"
 import type { Verdict } from "./targets.ts"
 
 export interface Results {
   readonly machine: Machine
+  readonly entries: ReadonlyArray<Entry>
   readonly options: Options
   readonly versions: Versions
   readonly rows: ReadonlyArray<Row>
@@ -32,7 +34,7 @@ const encodeRow = (row: Row) => ({
 
 const folder = new URL("results/", import.meta.url)
 
-export const writeResults = ({ machine, options, rows, verdicts, versions }: Results): void => {
+export const writeResults = ({ entries, machine, options, rows, verdicts, versions }: Results): void => {
   const latest = {
     date: new Date().toISOString(),
     machine,
@@ -47,5 +49,6 @@ export const writeResults = ({ machine, options, rows, verdicts, versions }: Res
     }))
   }
   mkdirSync(folder, { recursive: true })
+  writeFileSync(new URL("chart.svg", folder), chart(rows, entries))
   writeFileSync(new URL("latest.json", folder), `${JSON.stringify(latest, undefined, 1)}\n`)
 }

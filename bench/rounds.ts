@@ -6,6 +6,7 @@ import type { Case, Size } from "./cases.ts"
 import type { Answer } from "./child.ts"
 import { ask } from "./children.ts"
 import { checkSame } from "./counts.ts"
+import { describe } from "./describe.ts"
 
 /** A case at one size, and who does it. */
 export interface Contest {
@@ -34,31 +35,30 @@ export const rotate = <A>(list: ReadonlyArray<A>, by: number): ReadonlyArray<A> 
 
 /** The answers of one contender in all rounds as the rows of its case. */
 const gather = (contest: Contest, answers: ReadonlyArray<ReadonlyMap<string, Answer>>): ReadonlyArray<Row> => {
-  const { contenders, size, case: { id, points, title, unit, cold } } = contest
-  const ids = points(size).map((point) => point.id)
-  return (cold ? [...ids, `${id}+import`] : ids).map((row): Row => ({
-    id: row,
+  const { contenders, size, case: { cold, points, unit } } = contest
+  const rows = points(size).flatMap(({ id, workload }) => {
+    const title = describe(workload)
+    if (!cold) return [{ id, title }]
+    return [
+      { id, title: `${title}, cold` },
+      { id: `${id}+import`, title: `${title}, cold, with imports` }
+    ]
+  })
+  return rows.map(({ id, title }): Row => ({
+    id,
     size,
-    title: titleOf(title, id, row),
+    title,
     unit,
     contenders: Object.fromEntries(contenders.map((contender): [string, Shown] => {
       const values: Array<number> = []
       for (const round of answers) {
         const answer = round.get(contender)!
         if ("cannot" in answer) return [contender, answer]
-        values.push(answer.points.find((point) => point.id === row)!.value)
+        values.push(answer.points.find((point) => point.id === id)!.value)
       }
       return [contender, { values }]
     }))
   }))
-}
-
-const titleOf = (title: string, caseId: string, row: string): string => {
-  if (row === caseId) return title
-  const [, n] = row.split("@")
-  return n === undefined
-    ? `${title}, imports counted`
-    : `${title}: ${Number(n).toLocaleString("en").replaceAll(",", " ")}`
 }
 
 /** Measures the contests of one group. */

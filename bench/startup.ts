@@ -27,7 +27,8 @@ const specifiers: Readonly<Record<string, string>> = {
 }
 
 const writeBundle = async (name: string, external: ReadonlyArray<RegExp>): Promise<string> => {
-  const folder = new URL(".bundles/", import.meta.url)
+  // Where `effect` is found and no tool looks.
+  const folder = new URL("../node_modules/.cache/effect-pi-bench/", import.meta.url)
   mkdirSync(folder, { recursive: true })
   const file = new URL(`${name}.js`, folder)
   writeFileSync(file, await bundle(fileURLToPath(new URL("../src/index.ts", import.meta.url)), external))

@@ -1,6 +1,6 @@
 /** Middle and spread of a few figures. */
 
-const sorted = (values: ReadonlyArray<number>): ReadonlyArray<number> => [...values].sort((a, b) => a - b)
+const sorted = (values: ReadonlyArray<number>): ReadonlyArray<number> => values.toSorted((a, b) => a - b)
 
 export const median = (values: ReadonlyArray<number>): number => {
   const ordered = sorted(values)

@@ -5,15 +5,18 @@ import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import type { AgentService } from "../../src/Agent.ts"
+import type * as Library from "../../src/index.ts"
 import type { Contender, Measured, Workload } from "../contender.ts"
 import { heapOf } from "../measure.ts"
 import { storedTranscript } from "../storedTranscript.ts"
 import { Tally } from "../tally.ts"
 import { makeModel } from "./effect-pi-model.ts"
 
-/** The types come from the sources, because a type check needs no build. */
-const { Agent, Hooks, StreamFn, Tools }: typeof import("../../src/index.ts") = await import(
-  new URL("../../dist/index.js", import.meta.url).href
+/** What is published, unless a test of the harness asks for the sources, which need no build. */
+const entry = process.env["BENCH_LIBRARY"] === "src" ? "../../src/index.ts" : "../../dist/index.js"
+
+const { Agent, Hooks, StreamFn, Tools }: typeof Library = await import(
+  new URL(entry, import.meta.url).href
 )
 
 const work = (workload: Workload): Effect.Effect<unknown> | undefined => {

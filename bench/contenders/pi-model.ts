@@ -147,6 +147,6 @@ export const makeModel = (workload: Workload, parser: ArgumentsParser): StreamFn
     request++
     return response === undefined ? silence : new Replay(response, chunk)
   }
-  // The loop iterates the stream and asks for its result; the rest of the class that the type names is for those who write.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the loop only reads; the class is for those who write
   return stream as unknown as StreamFn
 }

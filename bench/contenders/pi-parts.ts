@@ -27,7 +27,7 @@ export const echo = (parameters: Core.AgentTool["parameters"], workload: Workloa
     execute: async (_id, args, signal) => {
       tally.executions++
       if (wait !== undefined) await wait(signal)
-      // The arguments were validated against `parameters`.
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- they were validated against `parameters`
       const { text } = args as { readonly text: string }
       return { content: [{ type: "text", text }], details: undefined }
     }

@@ -11,8 +11,8 @@ export const main = async (streamFn: StreamFn): Promise<string> => {
         label: "echo",
         description: "Says what it is told.",
         parameters: Type.Object({ text: Type.String() }),
-        // The arguments were validated against `parameters`.
         execute: async (_id, args) => {
+          // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- they were validated against `parameters`
           const { text } = args as { readonly text: string }
           return { content: [{ type: "text", text }], details: undefined }
         }
