@@ -1,0 +1,44 @@
+/** A conversation of a given length, as pi and effect-pi store it. */
+
+const text = (value: string) => [{ type: "text" as const, text: value }]
+
+const call = (id: string) => [{ type: "toolCall" as const, id, name: "echo", arguments: { text: "hi" } }]
+
+const assistant = <Content, const Reason>(content: Content, stopReason: Reason) => ({
+  role: "assistant" as const,
+  content,
+  api: "bench",
+  provider: "bench",
+  model: "bench",
+  usage: {
+    input: 0,
+    output: 0,
+    cacheRead: 0,
+    cacheWrite: 0,
+    totalTokens: 0,
+    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 }
+  },
+  stopReason,
+  timestamp: 0
+})
+
+const result = (toolCallId: string) => ({
+  role: "toolResult" as const,
+  toolCallId,
+  toolName: "echo",
+  content: text("hi"),
+  details: null,
+  isError: false,
+  timestamp: 0
+})
+
+/** A question, a call, its result, an answer. */
+const exchange = (n: number) => [
+  { role: "user" as const, content: text(`question ${n}`), timestamp: 0 },
+  assistant(call(`stored-${n}`), "toolUse"),
+  result(`stored-${n}`),
+  assistant(text("done"), "stop")
+]
+
+/** That many messages; a multiple of four. */
+export const storedTranscript = (messages: number) => Array.from({ length: messages / 4 }, (_, n) => exchange(n)).flat()
