@@ -53,23 +53,29 @@ export interface Spent {
 }
 
 /**
- * Limits with what was spent of them, and the budget around this one.
+ * Limits with what was spent of them, and the budgets around this one.
  *
  * @category models
  * @since 0.1.0
  */
 export class BudgetState {
   readonly limits: Limits
-  readonly parent: BudgetState | undefined
+  /** The budgets around this one, each once; what is spent here is spent there. */
+  readonly around: ReadonlyArray<BudgetState>
   #turns = 0
   #toolCalls = 0
   #tokens = 0
   #cost = 0
   #startedAt: number | undefined
 
-  constructor(limits: Limits, parent: BudgetState | undefined) {
+  constructor(limits: Limits, outside: ReadonlyArray<BudgetState>) {
     this.limits = limits
-    this.parent = parent
+    this.around = [...new Set(outside.flatMap((budget) => budget.withAround))]
+  }
+
+  /** This budget and those around it. */
+  get withAround(): ReadonlyArray<BudgetState> {
+    return [this, ...this.around]
   }
 
   /** What was spent so far. */
@@ -79,12 +85,7 @@ export class BudgetState {
 
   /** The limit that was reached, here or around. */
   get reached(): Limit | undefined {
-    const { cost, tokens, toolCalls, turns } = this.limits
-    if (turns !== undefined && this.#turns >= turns) return "turns"
-    if (toolCalls !== undefined && this.#toolCalls >= toolCalls) return "toolCalls"
-    if (tokens !== undefined && this.#tokens >= tokens) return "tokens"
-    if (cost !== undefined && this.#cost >= cost) return "cost"
-    return this.parent?.reached
+    return this.#first((budget) => budget.#reached)
   }
 
   /** The limit that does not allow another turn at this time. */
@@ -95,54 +96,64 @@ export class BudgetState {
   /** Takes a turn, unless a limit was reached. */
   takeTurn(): Limit | undefined {
     const { reached } = this
-    if (reached === undefined) this.#addTurn()
+    if (reached === undefined) this.#each((budget) => budget.#turns++)
     return reached
   }
 
   /** Takes a tool call; `false` when none is left. */
   takeToolCall(): boolean {
-    if (!this.#hasToolCall()) return false
-    this.#addToolCall()
+    if (this.#first((budget) => budget.#toolCalls >= (budget.limits.toolCalls ?? Infinity) || undefined)) return false
+    this.#each((budget) => budget.#toolCalls++)
     return true
   }
 
   /** Counts what a response cost. */
   spend(usage: Usage): void {
-    this.#tokens += usage.totalTokens
-    this.#cost += usage.cost.total
-    this.parent?.spend(usage)
+    this.#each((budget) => {
+      budget.#tokens += usage.totalTokens
+      budget.#cost += usage.cost.total
+    })
   }
 
   /** A run begins; time starts with the first one. */
   begin(now: number): void {
-    this.#startedAt ??= now
-    this.parent?.begin(now)
+    this.#each((budget) => budget.#startedAt ??= now)
   }
 
   /** Milliseconds left; all of them as long as no run has begun. */
   millisLeft(now: number): number | undefined {
+    let least: number | undefined
+    this.#each((budget) => {
+      const left = budget.#millisLeft(now)
+      if (left !== undefined && (least === undefined || left < least)) least = left
+    })
+    return least
+  }
+
+  get #reached(): Limit | undefined {
+    const { cost, tokens, toolCalls, turns } = this.limits
+    if (turns !== undefined && this.#turns >= turns) return "turns"
+    if (toolCalls !== undefined && this.#toolCalls >= toolCalls) return "toolCalls"
+    if (tokens !== undefined && this.#tokens >= tokens) return "tokens"
+    if (cost !== undefined && this.#cost >= cost) return "cost"
+    return undefined
+  }
+
+  #millisLeft(now: number): number | undefined {
     const { duration } = this.limits
-    const own = duration === undefined
-      ? undefined
-      : Math.max(0, (this.#startedAt ?? now) + Duration.toMillis(Duration.fromInputUnsafe(duration)) - now)
-    const around = this.parent?.millisLeft(now)
-    return own === undefined ? around : around === undefined ? own : Math.min(own, around)
+    if (duration === undefined) return undefined
+    return Math.max(0, (this.#startedAt ?? now) + Duration.toMillis(Duration.fromInputUnsafe(duration)) - now)
   }
 
-  #hasToolCall(): boolean {
-    const { toolCalls } = this.limits
-    if (toolCalls !== undefined && this.#toolCalls >= toolCalls) return false
-    return this.parent === undefined || this.parent.#hasToolCall()
+  #each(action: (budget: BudgetState) => void): void {
+    action(this)
+    for (const budget of this.around) action(budget)
   }
 
-  #addTurn(): void {
-    this.#turns++
-    if (this.parent !== undefined) this.parent.#addTurn()
-  }
-
-  #addToolCall(): void {
-    this.#toolCalls++
-    if (this.parent !== undefined) this.parent.#addToolCall()
+  #first<A>(find: (budget: BudgetState) => A | undefined): A | undefined {
+    let found = find(this)
+    for (let n = 0; found === undefined && n < this.around.length; n++) found = find(this.around[n]!)
+    return found
   }
 }
 
@@ -181,7 +192,8 @@ export const layer = (limits: Limits): Layer.Layer<never, AgentConfigError> =>
     Budget,
     Effect.gen(function*() {
       const checked = yield* Effect.fromResult(checkLimits(limits, "Budget.layer: "))
-      return new BudgetState(checked, yield* Budget)
+      const around = yield* Budget
+      return new BudgetState(checked, around === undefined ? [] : [around])
     })
   ))
 

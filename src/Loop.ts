@@ -320,9 +320,13 @@ const asMessageQueue = (queue: MessageQueue | Queue.Queue<AgentMessage> | undefi
 const invalidContext = (error: { readonly message: string }): CannotContinue =>
   new CannotContinue({ reason: "InvalidContext", message: error.message })
 
+/** Told of every event after the `emit` of the options, whatever became of that. */
+type Reader = (event: AgentEvent) => Effect.Effect<void> | void
+
 const makeRun = Effect.fnUntraced(function*<R>(
   context: LoopContext,
-  options: LoopOptions<unknown, R>
+  options: LoopOptions<unknown, R>,
+  reader?: Reader
 ): Effect.fn.Return<Run, CannotContinue, StreamFn | R> {
   const services = yield* Effect.context<StreamFn | R>()
   const config = yield* Effect.fromResult(Result.mapError(readConfig(options, services), invalidContext))
@@ -332,10 +336,10 @@ const makeRun = Effect.fnUntraced(function*<R>(
   const messages = yield* Effect.fromResult(
     Result.mapError(mendMessages(context.messages), (message) => invalidContext({ message }))
   )
-  const { emit } = options
-  const list = emit === undefined
-    ? []
-    : [subscriber(emit, (effect) => Effect.provideContext(effect, withoutRun(services)), false)]
+  const own = withoutRun(services)
+  const list = [options.emit, reader].flatMap((emit) =>
+    emit === undefined ? [] : [subscriber(emit, (effect) => Effect.provideContext(effect, own), false)]
+  )
   return new Run({
     config: {
       ...config,
@@ -356,9 +360,10 @@ const makeRun = Effect.fnUntraced(function*<R>(
 const runFrom = <R>(
   beginning: Beginning,
   context: LoopContext,
-  options: LoopOptions<unknown, R>
+  options: LoopOptions<unknown, R>,
+  reader?: Reader
 ): Effect.Effect<RunResult, CannotContinue, StreamFn | R> =>
-  Effect.flatMap(makeRun(context, options), (run) =>
+  Effect.flatMap(makeRun(context, options, reader), (run) =>
     // There is no moment between start and wait at which an interruption could get lost.
     Effect.uninterruptibleMask((restore) =>
       Effect.andThen(start(run, doubleLoop(run, beginning)), join(restore, run.done, abort(run)))
@@ -462,13 +467,9 @@ export const stream = <const T extends ReadonlyArray<Any>, E = never, R = never>
   context: LoopContext<T>,
   options: LoopOptions<E, R> = {}
 ): Stream.Stream<AgentEvent, CannotContinue, StreamFn | R | Services<T[number]>> =>
-  eventStream((emit, taken) => {
-    const running = run(prompts, context, {
-      ...options,
-      emit: (event) => {
-        const answer = options.emit?.(event)
-        return answer === undefined ? emit(event) : Effect.andThen(answer, () => emit(event) ?? Effect.void)
-      }
-    })
-    return Effect.tap(running, ({ outcome }) => taken(outcome))
-  })
+  eventStream((emit, taken) =>
+    Effect.tap(
+      runFrom({ _tag: "Prompts", results: noMessages, prompts, fromSteering: false }, context, options, emit),
+      ({ outcome }) => taken(outcome)
+    )
+  )

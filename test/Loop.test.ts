@@ -3,6 +3,7 @@ import { Cause, Clock, Effect, Exit, Fiber, Queue, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Hooks, Loop, Messages, Queues, StreamFn } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
+import { logged } from "./utils/agents.ts"
 import { Recorder, showAll } from "./utils/events.ts"
 import { lie } from "./utils/hostile.ts"
 import { assertInvariants } from "./utils/invariants.ts"
@@ -222,6 +223,32 @@ describe("Loop", () => {
         })
         assert.deepStrictEqual(texts(result.messages), ["go", "S1", "1", "S2", "2", "F1", "3", "F2", "4"])
       }))
+
+    const failures: Record<string, () => Effect.Effect<unknown, string> | void> = {
+      fails: () => Effect.fail("disk full"),
+      dies: () => Effect.die("disk full"),
+      "interrupts itself": () => Effect.interrupt,
+      throws: () => {
+        throw new Error("disk full")
+      },
+      "returns no effect": () => lie(5)
+    }
+    for (const [how, failure] of Object.entries(failures)) {
+      it.effect(`H3, I3: a stream gives every event, also where emit ${how}`, () =>
+        Effect.gen(function*() {
+          const told: Array<string> = []
+          const stream = Loop.stream([user("go")], { messages: [], tools: [quick("a")] }, {
+            emit: (event) => {
+              told.push(event.type)
+              return failure()
+            }
+          })
+          const events = yield* finish(Stream.runCollect(stream))
+          assert.deepStrictEqual(events.map(({ type }) => type), told)
+          assert.strictEqual(told.at(-1), "agent_end")
+          assertInvariants({ events })
+        }).pipe(Effect.provide(stage({ responses: [calls([["x", "a", {}]]), text("fine")] })), logged))
+    }
 
     for (const which of ["steering", "followUps"] as const) {
       it.effect(`Q1, Q3: ${which} in a bounded queue: producers that wait for room go on, and an ended queue is done`, () =>

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, type Scope } from "effect"
+import { Effect, Fiber, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Agent, Budget, ConvertToLlm, Hooks, Loop, Messages, StreamFn, Tools } from "../src/index.ts"
 import { CurrentRun } from "../src/internal/currentRun.ts"
@@ -114,7 +114,7 @@ describe("The run that code belongs to", () => {
         const seen: Array<unknown> = []
         const look = Effect.gen(function*() {
           const budget = yield* Budget.Budget
-          seen.push([yield* depth, budget?.limits.turns, budget?.parent?.limits.turns])
+          seen.push([yield* depth, budget?.limits.turns, budget?.around[0]?.limits.turns])
         })
         const { layer, tools } = make(look)
         const model = yield* ScriptedModel.make([calls([["c", "look", {}]]), text("child")])
@@ -135,6 +135,71 @@ describe("The run that code belongs to", () => {
         withModel(calls([["a", "ask", {}]]), text("fine"))
       ))
   }
+
+  /** A child that never stops by itself, and how many requests it made. */
+  const stubborn = Effect.gen(function*() {
+    const model = yield* ScriptedModel.make([], { otherwise: calls([["c", "look", {}]]) })
+    return {
+      layer: Layer.succeed(StreamFn.StreamFn, { stream: model.stream }),
+      requests: Effect.map(model.requests, ({ length }) => length)
+    }
+  })
+
+  for (
+    const [name, around, turns] of [["no limits", {}, 3], ["wider limits", { turns: 40 }, 3], ["narrower limits", {
+      turns: 2
+    }, 1]] as const
+  ) {
+    it.effect(`L7: an agent's own budget holds where it is prompted inside a run of ${name}`, () =>
+      Effect.gen(function*() {
+        const { layer, requests } = yield* stubborn
+        const child = yield* Agent.make({ tools: [dynamic("look", () => Effect.succeed("x"))] }).pipe(
+          Effect.provide(Layer.merge(layer, Layer.orDie(Budget.layer({ turns: 3 }))))
+        )
+        const ask = dynamic("ask", () => Effect.map(child.prompt("child"), ({ outcome }) => outcome._tag))
+        const parent = yield* Agent.make({ tools: [ask], limits: around })
+        const { messages } = yield* parent.prompt("go")
+        assert.strictEqual(Messages.text(messages[2]!), "Limited")
+        assert.strictEqual(yield* requests, turns)
+      }).pipe(withModel(calls([["a", "ask", {}]]), text("fine"))))
+  }
+
+  it.effect("L7: budgets that have one around them in common spend of it once", () =>
+    Effect.gen(function*() {
+      const { layer, requests } = yield* stubborn
+      const child = yield* Agent.make({ tools: [dynamic("look", () => Effect.succeed("x"))] }).pipe(
+        Effect.provide(Layer.merge(layer, Layer.orDie(Budget.layer({ turns: 30 }))))
+      )
+      const ask = dynamic("ask", () => Effect.as(child.prompt("child"), "x"))
+      const parent = yield* Agent.make({ tools: [ask], limits: { turns: 40 } })
+      yield* parent.prompt("go")
+      assert.strictEqual(yield* requests, 9)
+      assert.strictEqual((yield* Budget.spent)?.turns, 10)
+    }).pipe(
+      Effect.provide(Layer.orDie(Budget.layer({ turns: 10 }))),
+      withModel(calls([["a", "ask", {}]]), text("fine"))
+    ))
+
+  it.effect("L7: an agent that is made in a tool and kept does not count against the run that is over", () =>
+    Effect.gen(function*() {
+      const kept: Array<Agent.AgentService> = []
+      const scope = yield* Effect.scope
+      const make = dynamic(
+        "make",
+        () => Effect.as(Scope.provide(Effect.map(Agent.make(), (agent) => void kept.push(agent)), scope), "x")
+      )
+      const inner = dynamic(
+        "inner",
+        () => Effect.flatMap(Agent.make({ tools: [make] }), (agent) => Effect.as(agent.prompt("inner"), "x"))
+      )
+      const parent = yield* Agent.make({ tools: [inner], limits: { turns: 2, duration: "1 minute" } })
+      yield* parent.prompt("go")
+      yield* TestClock.adjust("5 minutes")
+      const { outcome } = yield* kept[0]!.prompt("later")
+      assert.strictEqual(outcome._tag, "Completed")
+    }).pipe(
+      withModel(calls([["a", "inner", {}]]), calls([["b", "make", {}]]), text("fine"), text("fine"), text("fine"))
+    ))
 
   it.effect("Q5: runs that follow each other stand beside each other", () =>
     Effect.gen(function*() {

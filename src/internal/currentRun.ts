@@ -5,7 +5,7 @@ import * as Context from "effect/Context"
 import type * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
-import { Budget } from "../Budget.ts"
+import { Budget, BudgetState } from "../Budget.ts"
 import type { Run } from "./run.ts"
 
 /** The run whose code a fiber executes, with the runs around it. */
@@ -37,3 +37,22 @@ export const withoutRun = without([CurrentRun, Budget])
 
 /** The same for code that is called in a scope of its own. */
 export const withoutAmbient = without([CurrentRun, Budget, Scope.Scope, Tracer.ParentSpan])
+
+/** The budget of a place: that of its layers, not the limits of the runs whose code it is. */
+export const layeredBudget = (services: Context.Context<never>): BudgetState | undefined => {
+  let budget = Context.get(services, Budget)
+  for (let scope = Context.get(services, CurrentRun); scope !== undefined; scope = scope.parent) {
+    if (budget !== undefined && budget === scope.run.ownBudget) budget = budget.around[0]
+  }
+  return budget
+}
+
+/** The budget of a run of an agent that was made within one, and is prompted within another. */
+export const commonBudget = (
+  made: BudgetState | undefined,
+  prompted: BudgetState | undefined
+): BudgetState | undefined => {
+  if (made === undefined || prompted?.withAround.includes(made)) return prompted ?? made
+  if (prompted === undefined || made.around.includes(prompted)) return made
+  return new BudgetState({}, [prompted, made])
+}

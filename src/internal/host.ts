@@ -2,7 +2,7 @@
  * The agent behind `Agent.make`: one object per agent, whose methods are shared.
  */
 import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
+import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -31,7 +31,7 @@ import type { StreamFn } from "../StreamFn.ts"
 import type { Any, ExecutionMode, Services } from "../Tools.ts"
 import { admit } from "./admit.ts"
 import { checkOneOf } from "./checks.ts"
-import { CurrentRun, isInside, withoutAmbient, withoutRun } from "./currentRun.ts"
+import { commonBudget, CurrentRun, isInside, layeredBudget, withoutAmbient, withoutRun } from "./currentRun.ts"
 import { Emitter, type Subscriber, subscriber, type Subscribers } from "./emitter.ts"
 import { logMended, readPaired, readPrompt, readQueued, readTranscript, readWhileRunning } from "./hostInput.ts"
 import { wellFormed } from "./json.ts"
@@ -206,12 +206,12 @@ class Host implements AgentService {
   }
 
   #spent(fiber: Fiber.Fiber<unknown, unknown>): boolean {
-    const budget = fiber.getRef(Budget) ?? this.#budget
+    const budget = commonBudget(this.#budget, fiber.getRef(Budget))
     return budget?.spentAt(fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()) !== undefined
   }
 
   #begin(fiber: Fiber.Fiber<unknown, unknown>, restore: Restore, beginning: Beginning): Effect.Effect<RunResult> {
-    const run = this.#makeRun(timeOf(fiber.getRef(Clock.Clock)), fiber.getRef(Budget) ?? this.#budget)
+    const run = this.#makeRun(timeOf(fiber.getRef(Clock.Clock)), commonBudget(this.#budget, fiber.getRef(Budget)))
     const activity: Activity = { run, aborted: false, results: [], done: Deferred.makeUnsafe() }
     this.#activity = activity
     return Effect.andThen(this.#start(run, beginning), join(restore, activity.done, this.abort))
@@ -596,7 +596,7 @@ export const makeHost = Effect.fnUntraced(
     const host = new Host({
       config,
       services,
-      budget: Context.get(given, Budget),
+      budget: layeredBudget(given),
       settings,
       messages: first === undefined ? messages : [first, ...messages],
       mailbox: new Mailbox(yield* makeQueue(steeringMode), yield* makeQueue(followUpMode)),

@@ -110,6 +110,8 @@ export class Run {
 
   /** What the run counts against, with the budgets around it. */
   readonly budget: BudgetState | undefined
+  /** That of the run's own limits. */
+  readonly ownBudget: BudgetState | undefined
   /** The limit that ends the run. */
   limit: Limit | undefined
   /** The last call, and how often it was made in a row. */
@@ -149,7 +151,10 @@ export class Run {
     this.transcript = options.transcript
     this.context = options.transcript
     const { limits } = options.config
-    this.budget = limits === undefined ? options.budget : new BudgetState(limits, options.budget)
+    this.budget = limits === undefined
+      ? options.budget
+      : new BudgetState(limits, options.budget === undefined ? [] : [options.budget])
+    this.ownBudget = limits === undefined ? undefined : this.budget
     this.now = options.now
     this.settle = options.settle
     this.emitter = options.emitter(this, (event) => this.#reduce(event))
