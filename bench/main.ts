@@ -34,7 +34,7 @@ const measure = async (options: Options, entries: ReadonlyArray<Entry>, versions
   for (const [group, inGroup] of contests) {
     const began = performance.now()
     process.stderr.write(`${group} … `)
-    rows.push(...await measureGroup(inGroup, options.rounds, versions))
+    rows.push(...await measureGroup(inGroup, versions))
     process.stderr.write(`${Math.round((performance.now() - began) / 1000)} s\n`)
   }
   if (options.only === undefined || options.only.includes("size")) {

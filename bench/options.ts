@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util"
 
 export interface Options {
-  /** Under three minutes: fewer cases, contenders and rounds; the work stays the same. */
+  /** Under three minutes: fewer cases and contenders; the work stays the same. */
   readonly quick: boolean
   /** Groups of cases; all when absent. */
   readonly only: ReadonlyArray<string> | undefined
@@ -15,10 +15,10 @@ export interface Options {
 export class UsageError extends Error {}
 
 export const usage = `usage: npm run bench -- [options]
-  --quick          fewer cases, contenders and rounds, in under three minutes
+  --quick          fewer cases and contenders, in under three minutes
   --only W1,W4     these groups of cases only
   --peers none     without the other libraries; "all" is the default, but with --quick
-  --rounds N       how often everything is measured; default: 5, with --quick 3
+  --rounds N       how often everything is measured; default: 3
   --check          fail when a target is missed`
 
 const parse = (args: ReadonlyArray<string>) => {
@@ -57,7 +57,7 @@ export const readOptions = (args: ReadonlyArray<string>, groups: ReadonlySet<str
     quick,
     only: chosen,
     peers: peers === undefined ? !quick : peers === "all",
-    rounds: rounds === undefined ? (quick ? 3 : 5) : Number(rounds),
+    rounds: rounds === undefined ? 3 : Number(rounds),
     check
   }
 }

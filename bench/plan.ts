@@ -27,17 +27,18 @@ const coreOf = (
   return entries.filter(({ id: entry, kind }) => kind === "core" && wanted(entry)).map((entry) => entry.id)
 }
 
-/** The contests, by group. */
+/** The contests, by group. Other libraries are so far away that half of the rounds show where. */
 export const plan = (options: Options, entries: ReadonlyArray<Entry>): ReadonlyMap<string, ReadonlyArray<Contest>> => {
+  const { rounds } = options
   const peers = options.peers ? entries.filter(({ kind }) => kind === "peer").map(({ id }) => id) : []
   const chosen = cases.filter((item) =>
     (options.only === undefined || options.only.includes(item.group)) && (!options.quick || quick(item))
   )
   return Map.groupBy(
     chosen.flatMap((item): ReadonlyArray<Contest> => {
-      const full: Contest = { case: item, size: "full", contenders: coreOf(item, entries, options) }
+      const full: Contest = { case: item, size: "full", contenders: coreOf(item, entries, options), rounds }
       if (peers.length === 0 || item.variant || item.only !== undefined) return [full]
-      return [full, { case: item, size: "peers", contenders: [ours, base, ...peers] }]
+      return [full, { case: item, size: "peers", contenders: [ours, base, ...peers], rounds: Math.ceil(rounds / 2) }]
     }),
     (contest) => contest.case.group
   )

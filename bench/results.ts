@@ -1,4 +1,4 @@
-/** The files of a run: `results/latest.json` and `results/chart.svg`. */
+/** The files of a run: `results/latest.json` and `results/chart.svg`, or, of a run that left something out, `results/partial.*`. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { chart } from "./chart.ts"
 import type { Machine } from "./machine.ts"
@@ -48,7 +48,8 @@ export const writeResults = ({ entries, machine, options, rows, verdicts, versio
       reachesAim
     }))
   }
+  const whole = options.only === undefined && !options.quick && options.peers
   mkdirSync(folder, { recursive: true })
-  writeFileSync(new URL("chart.svg", folder), chart(rows, entries))
-  writeFileSync(new URL("latest.json", folder), `${JSON.stringify(latest, undefined, 1)}\n`)
+  writeFileSync(new URL(whole ? "chart.svg" : "partial.svg", folder), chart(rows, entries))
+  writeFileSync(new URL(whole ? "latest.json" : "partial.json", folder), `${JSON.stringify(latest, undefined, 1)}\n`)
 }

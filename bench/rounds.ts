@@ -13,6 +13,7 @@ export interface Contest {
   readonly case: Case
   readonly size: Size
   readonly contenders: ReadonlyArray<string>
+  readonly rounds: number
 }
 
 /** What one contender showed: a figure for each round, or why there is none. */
@@ -64,12 +65,12 @@ const gather = (contest: Contest, answers: ReadonlyArray<ReadonlyMap<string, Ans
 /** Measures the contests of one group. */
 export const measureGroup = async (
   contests: ReadonlyArray<Contest>,
-  rounds: number,
   versions: Versions
 ): Promise<ReadonlyArray<Row>> => {
   const answers = contests.map((): Array<Map<string, Answer>> => [])
-  for (let round = 0; round < rounds; round++) {
-    for (const [index, { case: { id }, contenders, size }] of contests.entries()) {
+  for (let round = 0; round < Math.max(...contests.map(({ rounds }) => rounds)); round++) {
+    for (const [index, { case: { id }, contenders, rounds, size }] of contests.entries()) {
+      if (round >= rounds) continue
       const inRound = new Map<string, Answer>()
       for (const contender of rotate(contenders, round)) {
         const before = answers[index]![0]?.get(contender)
