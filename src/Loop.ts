@@ -337,9 +337,7 @@ const makeRun = Effect.fnUntraced(function*<R>(
     Result.mapError(mendMessages(context.messages), (message) => invalidContext({ message }))
   )
   const own = withoutRun(services)
-  const list = [options.emit, reader].flatMap((emit) =>
-    emit === undefined ? [] : [subscriber(emit, (effect) => Effect.provideContext(effect, own), false)]
-  )
+  const list = [options.emit, reader].flatMap((emit) => emit === undefined ? [] : [subscriber(emit, own, false)])
   return new Run({
     config: {
       ...config,

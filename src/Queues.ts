@@ -73,28 +73,35 @@ interface Entry extends Receipt {
  * @since 0.1.0
  */
 export class MessageQueue {
-  readonly queue: Queue.Queue<AgentMessage>
   mode: QueueMode
+  #queue: Queue.Queue<AgentMessage> | undefined
   #receipts: Map<AgentMessage, Entry> | undefined
 
-  constructor(queue: Queue.Queue<AgentMessage>, mode: QueueMode) {
-    this.queue = queue
+  /** Without a queue it makes an unbounded one when there is something to queue: most agents never do. */
+  constructor(queue: Queue.Queue<AgentMessage> | undefined, mode: QueueMode) {
+    this.#queue = queue
     this.mode = mode
+  }
+
+  get queue(): Queue.Queue<AgentMessage> {
+    return this.#queue ??= Effect.runSync(Queue.unbounded<AgentMessage>())
   }
 
   /** How many messages wait. */
   get size(): number {
-    return Queue.sizeUnsafe(this.queue)
+    return this.#queue === undefined ? 0 : Queue.sizeUnsafe(this.#queue)
   }
 
   /** All messages that wait, oldest first; takes nothing. */
   get messages(): ReadonlyArray<AgentMessage> {
-    return MutableList.toArray(this.queue.messages)
+    return this.#queue === undefined ? none : MutableList.toArray(this.#queue.messages)
   }
 
   /** What the next drain would take; takes nothing. */
   peek(): ReadonlyArray<AgentMessage> {
-    return this.mode === "all" ? this.messages : MutableList.toArrayN(this.queue.messages, 1)
+    return this.mode === "all" || this.#queue === undefined
+      ? this.messages
+      : MutableList.toArrayN(this.#queue.messages, 1)
   }
 
   /** Adds a message at the end. */
@@ -154,6 +161,7 @@ export class MessageQueue {
 
   /** Puts messages back to the front, in order. */
   putBack(messages: ReadonlyArray<AgentMessage>): void {
+    if (messages.length === 0) return
     MutableList.prependAllUnsafe(this.queue.messages, messages)
   }
 

@@ -3,7 +3,6 @@
  * order of completion, results in call order.
  */
 import * as Cause from "effect/Cause"
-import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -165,7 +164,7 @@ class RunningCall implements CallContext {
   }
 
   get update(): (partial: ToolOutput) => Effect.Effect<void> {
-    return (partial) => Effect.withFiber((fiber) => progress(this.#run, this.#call, partial, fiber.context))
+    return (partial) => Effect.suspend(() => progress(this.#run, this.#call, partial))
   }
 
   get runToolCall(): CallContext["runToolCall"] {
@@ -174,12 +173,7 @@ class RunningCall implements CallContext {
 }
 
 /** Hands progress over. The delivery begins in the same operation, so that an interruption of the tool cannot lose it. */
-const progress = (
-  run: Run,
-  call: Call,
-  partial: ToolOutput,
-  services: Context.Context<never>
-): Effect.Effect<void> => {
+const progress = (run: Run, call: Call, partial: ToolOutput): Effect.Effect<void> => {
   if (call.state !== "running") return Effect.void
   const { id, name, arguments: args } = call.toolCall
   const output = readOutput(name, partial)
@@ -193,7 +187,7 @@ const progress = (
   })
   if (pending === undefined) return Effect.void
   call.updates ??= []
-  call.updates.push(Effect.runForkWith(services)(pending))
+  call.updates.push(Effect.runForkWith(run.services)(pending))
   return Effect.void
 }
 

@@ -6,6 +6,7 @@
  * region that is not interrupted: a subscriber is never cut in half, an abort waits for the event it has.
  */
 import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as MutableList from "effect/MutableList"
@@ -18,45 +19,40 @@ import * as Log from "./log.ts"
 /** Work that is left to do; `undefined` when there is none. */
 export type Pending = Effect.Effect<void> | undefined
 
-/** One subscriber; `notify` fails only if it is required. */
+/** One subscriber. */
 export interface Subscriber {
-  readonly notify: (event: AgentEvent) => Effect.Effect<void, ListenerError> | undefined
+  /** May throw; what is no effect is no answer. */
+  readonly listener: (event: AgentEvent) => unknown
+  /** The services its effects ask for. */
+  readonly services: Context.Context<never>
+  /** Whether its failure ends the run. */
+  readonly required: boolean
   /** A removed subscriber gets nothing more, not even of an event that is being delivered. */
   active: boolean
   /** Set once it was left behind: what it has not seen yet, while it works on an event. */
   backlog: Array<AgentEvent> | undefined
 }
 
+export const subscriber = <E, R>(
+  listener: (event: AgentEvent) => Effect.Effect<unknown, E, R> | void,
+  services: Context.Context<R>,
+  required: boolean
+): Subscriber => ({ listener, services, required, active: true, backlog: undefined })
+
 const logFailure = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Cause.hasInterruptsOnly(cause)
     ? Effect.void
     : Log.error(`A listener failed: ${show(Cause.squash(cause))}`, cause)
 
-/**
- * A subscriber from a listener. Whatever the listener throws, fails or dies with is logged and costs nothing else, unless
- * it is required: then it is a `ListenerError`.
- */
-export const subscriber = <E, R>(
-  listener: (event: AgentEvent) => Effect.Effect<unknown, E, R> | void,
-  provide: (effect: Effect.Effect<void, ListenerError, R>) => Effect.Effect<void, ListenerError>,
-  required: boolean
-): Subscriber => ({
-  active: true,
-  backlog: undefined,
-  notify: (event) => {
-    const onFailure = (cause: Cause.Cause<unknown>): Effect.Effect<void, ListenerError> =>
-      required ? Effect.fail(listenerError(event, cause)) : logFailure(cause)
-    const answer = Result.try(() => listener(event))
-    if (Result.isFailure(answer)) return onFailure(Cause.die(answer.failure))
-    const effect = answer.success
-    if (effect === undefined || !Effect.isEffect(effect)) return undefined
-    return provide(Effect.matchCauseEffect(effect, { onFailure, onSuccess: () => Effect.void }))
-  }
-})
-
 const listenerError = (event: AgentEvent, failure: Cause.Cause<unknown>): ListenerError => {
   const cause = Cause.squash(failure)
   return new ListenerError({ event: event.type, message: show(cause), cause })
+}
+
+/** Whether all services of one context are those of the other. */
+const isWithin = (services: Context.Context<never>, context: Context.Context<never>): boolean => {
+  for (const [key, service] of services.mapUnsafe) if (context.mapUnsafe.get(key) !== service) return false
+  return true
 }
 
 interface Waiting {
@@ -83,6 +79,10 @@ export class Emitter {
   /** Whose turn it is, until it takes it. */
   #called: Waiting | undefined
   #fork: ((effect: Effect.Effect<void>) => void) | undefined
+  /** The context events are delivered in; it is set before the first one. */
+  services: Context.Context<never> = Context.empty()
+  /** That of subscribers whose services are others. */
+  #contexts: Map<Subscriber, Context.Context<never> | undefined> | undefined
 
   /**
    * `reduce` updates the state before anybody sees the event; `onFailure` is told of required subscribers that failed.
@@ -131,9 +131,36 @@ export class Emitter {
     }
   }
 
-  #notify(receiver: Subscriber, event: AgentEvent): Pending {
-    const pending = receiver.notify(event)
-    return pending === undefined ? undefined : Effect.catch(pending, this.#onFailure)
+  /**
+   * Tells a subscriber, and does the rest when it has answered. Whatever it throws, fails or dies with is logged and costs
+   * nothing else, unless it is required: then it is a `ListenerError`. `undefined`: it has answered, and the rest is left
+   * to the caller. One effect for all of that, since there is one for every event.
+   */
+  #notify(receiver: Subscriber, event: AgentEvent, rest: (receiver: Subscriber) => Effect.Effect<void>): Pending {
+    const answer = Result.try(() => receiver.listener(event))
+    const effect = Result.isFailure(answer) ? Effect.die(answer.failure) : answer.success
+    if (effect === undefined || !Effect.isEffect(effect)) return undefined
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the services it asks for are provided
+    return Effect.matchCauseEffect(this.#provide(receiver, effect as Effect.Effect<unknown, unknown>), {
+      onSuccess: (_) => rest(receiver),
+      onFailure: (cause) => Effect.andThen(this.#failed(receiver, event, cause), rest(receiver))
+    })
+  }
+
+  /** The services of a subscriber, where they are not those of the run anyway. */
+  #provide(receiver: Subscriber, effect: Effect.Effect<unknown, unknown>): Effect.Effect<unknown, unknown> {
+    this.#contexts ??= new Map()
+    if (!this.#contexts.has(receiver)) this.#contexts.set(receiver, this.#contextOf(receiver))
+    const context = this.#contexts.get(receiver)
+    return context === undefined ? effect : Effect.updateContext(effect, () => context)
+  }
+
+  #contextOf({ services }: Subscriber): Context.Context<never> | undefined {
+    return isWithin(services, this.services) ? undefined : Context.merge(this.services, services)
+  }
+
+  #failed(receiver: Subscriber, event: AgentEvent, cause: Cause.Cause<unknown>): Effect.Effect<void> {
+    return receiver.required ? this.#onFailure(listenerError(event, cause)) : logFailure(cause)
   }
 
   #start(event: AgentEvent, receivers: ReadonlyArray<Subscriber>): Pending {
@@ -154,15 +181,15 @@ export class Emitter {
         receiver.backlog.push(event)
         continue
       }
-      const pending = this.#notify(receiver, event)
-      if (pending !== undefined) return Effect.flatMap(pending, () => this.#resume(receiver))
+      const pending = this.#notify(receiver, event, this.#resume)
+      if (pending !== undefined) return pending
     }
     this.#busy = false
     if (this.#waiting !== undefined) this.#wake()
     return undefined
   }
 
-  #resume(receiver: Subscriber): Effect.Effect<void> {
+  readonly #resume = (receiver: Subscriber): Effect.Effect<void> => {
     if (this.#fork !== undefined) return this.#catchUp(receiver)
     return this.#advance() ?? Effect.void
   }
@@ -205,21 +232,20 @@ export class Emitter {
         receiver.backlog.push(event)
         continue
       }
-      const pending = this.#notify(receiver, event)
+      const pending = this.#notify(receiver, event, this.#catchUp)
       if (pending === undefined) continue
       receiver.backlog = []
-      this.#fork!(Effect.flatMap(pending, () => this.#catchUp(receiver)))
+      this.#fork!(pending)
     }
   }
 
-  #catchUp(receiver: Subscriber): Effect.Effect<void> {
-    return Effect.suspend(() => {
+  readonly #catchUp = (receiver: Subscriber): Effect.Effect<void> =>
+    Effect.suspend(() => {
       while (receiver.active && receiver.backlog !== undefined && receiver.backlog.length > 0) {
-        const pending = this.#notify(receiver, receiver.backlog.shift()!)
-        if (pending !== undefined) return Effect.flatMap(pending, () => this.#catchUp(receiver))
+        const pending = this.#notify(receiver, receiver.backlog.shift()!, this.#catchUp)
+        if (pending !== undefined) return pending
       }
       receiver.backlog = undefined
       return Effect.void
     })
-  }
 }

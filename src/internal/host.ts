@@ -2,14 +2,14 @@
  * The agent behind `Agent.make`: one object per agent, whose methods are shared.
  */
 import * as Clock from "effect/Clock"
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type {
   AgentService,
@@ -25,7 +25,7 @@ import { AgentBusy, type AgentConfigError, CannotContinue, type InvalidPrompt, t
 import type { AgentEvent, ObservedEvent } from "../Events.ts"
 import { type Beginning, doubleLoop } from "../Loop.ts"
 import { type AgentMessage, initialSystem } from "../Messages.ts"
-import { make as makeQueue, type QueueMode, type Receipt } from "../Queues.ts"
+import { MessageQueue, type QueueMode, type Receipt } from "../Queues.ts"
 import { RunResult } from "../RunResult.ts"
 import type { StreamFn } from "../StreamFn.ts"
 import type { Any, ExecutionMode, Services } from "../Tools.ts"
@@ -514,10 +514,7 @@ class Host implements AgentService {
       return Effect.contextWith((services: Context.Context<R>) =>
         Effect.sync(() => {
           // A listener that is subscribed inside a run is not part of that run.
-          const own = withoutRun(services)
-          const remove = this.#attach(
-            subscriber(listener, (effect) => Effect.provideContext(effect, own), options?.required === true)
-          )
+          const remove = this.#attach(subscriber(listener, withoutRun(services), options?.required === true))
           return Object.assign(Effect.sync(remove), { _tag: "Unsubscribe" } as const)
         })
       )
@@ -539,7 +536,7 @@ class Host implements AgentService {
   get observe(): AgentService["observe"] {
     return ({ capacity, strategy = "sliding" }: ObserveOptions): Stream.Stream<ObservedEvent> => {
       return observe({ capacity: capacity >= 1 ? Math.floor(capacity) : 1, strategy }, (add, close) => {
-        const remove = this.#attach(subscriber<never, never>(add, (effect) => effect, false))
+        const remove = this.#attach(subscriber(add, Context.empty(), false))
         if (this.#closed) close()
         else this.#observers.add(close)
         return () => {
@@ -599,11 +596,14 @@ export const makeHost = Effect.fnUntraced(
       budget: layeredBudget(given),
       settings,
       messages: first === undefined ? messages : [first, ...messages],
-      mailbox: new Mailbox(yield* makeQueue(steeringMode), yield* makeQueue(followUpMode)),
+      mailbox: new Mailbox(
+        new MessageQueue(undefined, steeringMode ?? "one-at-a-time"),
+        new MessageQueue(undefined, followUpMode ?? "one-at-a-time")
+      ),
       sessionId: options.sessionId,
       transcriptMode: mode
     })
-    yield* Effect.addFinalizer(() => host.dispose)
+    yield* Scope.addFinalizer(yield* Effect.scope, host.dispose)
     return host
   }
 )

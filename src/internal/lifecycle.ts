@@ -36,6 +36,7 @@ export const start = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effe
     run.budget?.begin(run.now())
     const work = Effect.updateContext(execute(run, loop), (services: Context.Context<never>) => {
       run.services = Context.add(Context.add(services, CurrentRun, { run, parent }), Budget, run.budget)
+      run.emitter.services = run.services
       return run.services
     })
     return Effect.andThen(

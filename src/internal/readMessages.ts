@@ -27,13 +27,16 @@ const read = (messages: unknown): Result.Result<ReadonlyArray<AgentMessage>, str
 
 /**
  * Messages whose text is made well formed, the same list when it is; fails when there is no list or something in it is no
- * JSON. For conversations that are looked at for every request, where a full check would cost too much.
+ * JSON. For conversations that are looked at for every request, where a full check would cost too much; `isKnown`: what
+ * has been looked at before.
  */
 export const mendMessages = <M extends AgentMessage>(
-  messages: ReadonlyArray<M>
+  messages: ReadonlyArray<M>,
+  isKnown: (message: M) => boolean = () => false
 ): Result.Result<ReadonlyArray<M>, string> =>
   guarded(() => {
     if (!Array.isArray(messages)) return Result.fail(`expected a list of messages, got ${typeof messages}`)
+    if (messages.findIndex((message) => !isKnown(message)) < 0) return Result.succeed(messages)
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- text apart, encoding JSON changes nothing
     return Result.map(encode(messages), (json) => json as ReadonlyArray<M>)
   })

@@ -26,6 +26,8 @@ const renderPrompt = (message: SystemMessage): string =>
     .filter((part) => part !== null && part.length > 0)
     .join("\n\n")
 
+const noTools: ReadonlyArray<ToolDeclaration> = []
+
 /**
  * The system messages seen so far, folded as they come. Adding a message that is not a system message costs a comparison;
  * every answer is computed once and kept until a system message changes it.
@@ -34,9 +36,8 @@ export class Replay {
   private content = ""
   private timestamp: number | undefined
   private sections: Map<string, string> | undefined
-  private tools: Map<string, ToolDeclaration> | undefined
+  private tools: ReadonlyArray<ToolDeclaration> = noTools
   private toolVersion = 0
-  private declared: ReadonlyArray<ToolDeclaration> | undefined
   private message: SystemMessage | undefined
   private prompt: string | undefined
 
@@ -70,20 +71,20 @@ export class Replay {
   }
 
   private removeTools(removed: NonNullable<SystemMessage["toolsRemoved"]>): void {
-    for (const tool of removed) this.tools?.delete(tool.name)
+    const names = new Set(removed.map(({ name }) => name))
+    this.tools = this.tools.filter(({ name }) => !names.has(name))
     this.toolVersion++
-    this.declared = undefined
   }
 
+  /** A name that is added again keeps its place. The list of a message is taken as it is where that is right: most agents have just one. */
   private addTools(added: ReadonlyArray<ToolDeclaration>): void {
-    this.tools ??= new Map()
-    for (const tool of added) this.tools.set(tool.name, tool)
+    const byName = new Map([...this.tools, ...added].map((tool) => [tool.name, tool]))
+    this.tools = byName.size === added.length && this.tools.length === 0 ? added : [...byName.values()]
     this.toolVersion++
-    this.declared = undefined
   }
 
   declaredTools(): ReadonlyArray<ToolDeclaration> {
-    return this.declared ??= this.tools === undefined ? [] : [...this.tools.values()]
+    return this.tools
   }
 
   systemMessage(): SystemMessage | undefined {
@@ -110,9 +111,8 @@ export class Replay {
     fork.content = this.content
     fork.timestamp = this.timestamp
     fork.sections = this.sections && new Map(this.sections)
-    fork.tools = this.tools && new Map(this.tools)
+    fork.tools = this.tools
     fork.toolVersion = this.toolVersion
-    fork.declared = this.declared
     fork.message = this.message
     fork.prompt = this.prompt
     return fork
@@ -203,6 +203,9 @@ export const toDeclaration = (tool: ToolDeclaration): ToolDeclaration =>
     ...(tool.constrainedSampling !== undefined && { constrainedSampling: tool.constrainedSampling })
   }
 
+const toDeclarations = (tools: ReadonlyArray<ToolDeclaration>): ReadonlyArray<ToolDeclaration> =>
+  tools.every((tool) => toDeclaration(tool) === tool) ? tools : tools.map(toDeclaration)
+
 /**
  * The system message a transcript begins with, or `undefined` when there is neither a prompt nor a tool, so that an empty
  * transcript stays empty. Source: pi-ai's `createInitialSystemMessage`.
@@ -215,7 +218,7 @@ export const initialSystem = (
   tools: ReadonlyArray<ToolDeclaration> = []
 ): SystemMessage | undefined =>
   tools.length > 0
-    ? { role: "system", content: systemPrompt ?? "", toolsAdded: tools.map(toDeclaration), timestamp: 0 }
+    ? { role: "system", content: systemPrompt ?? "", toolsAdded: toDeclarations(tools), timestamp: 0 }
     : systemPrompt
     ? { role: "system", content: systemPrompt, timestamp: 0 }
     : undefined

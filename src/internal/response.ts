@@ -59,11 +59,15 @@ interface Conversation {
 
 /** What a hook or the conversion made of the conversation, its text well formed. */
 const mended = <M extends AgentMessage>(
+  run: Run,
   hook: HookName,
   messages: ReadonlyArray<M>
 ): Effect.Effect<ReadonlyArray<M>, HookError> =>
   Effect.fromResult(
-    Result.mapError(mendMessages(messages), (message) => new HookError({ hook, message, cause: message }))
+    Result.mapError(
+      mendMessages(messages, (message) => run.context.has(message)),
+      (message) => new HookError({ hook, message, cause: message })
+    )
   )
 
 const transformed = Effect.fnUntraced(function*(run: Run) {
@@ -73,19 +77,24 @@ const transformed = Effect.fnUntraced(function*(run: Run) {
     const current = messages
     messages = yield* naming(run, "transformContext")(ask(() => hook(current)))
     if (run.stopping) return yield* Effect.interrupt
-    if (messages !== current) messages = yield* mended("transformContext", messages)
+    if (messages !== current) messages = yield* mended(run, "transformContext", messages)
   }
+  if (messages === run.context.messages && conversion === defaultConversion) return asItStands(run)
   const chosen = messages
   const converted = yield* naming(run, "convertToLlm")(ask(() => conversion.convert(chosen)))
-  const normal = normalize(yield* mended("convertToLlm", converted))
+  const normal = normalize(yield* mended(run, "convertToLlm", converted))
   return { ...normal, tools: declaredTools(normal.messages) }
 })
 
-const conversation = (run: Run): Conversation | Effect.Effect<Conversation, HookError> => {
-  const { conversion, hooks } = run.config
-  if (hooks.transformContext.length > 0 || conversion !== defaultConversion) return transformed(run)
+/** The conversation that no hook and no conversion changes: it costs the same however long it is. */
+const asItStands = (run: Run): Conversation => {
   const { messages, splitPairs } = run.context.request()
   return { messages, tools: run.context.replay.declaredTools(), splitPairs }
+}
+
+const conversation = (run: Run): Conversation | Effect.Effect<Conversation, HookError> => {
+  const { conversion, hooks } = run.config
+  return hooks.transformContext.length > 0 || conversion !== defaultConversion ? transformed(run) : asItStands(run)
 }
 
 const keyFor = Effect.fnUntraced(function*(run: Run, model: Model) {
@@ -105,17 +114,19 @@ class Reader {
   ended = false
 }
 
-/** Feeds one event to the message and tells the listeners. */
+/** Feeds one event to the message and tells the listeners. What they have left to do is awaited before the next one. */
 const take = (run: Run, accumulator: Accumulator, reader: Reader, event: StreamEvent): Pending => {
+  if (run.stopping) return Effect.interrupt
   const step = accumulator.add(event)
-  if (step === undefined) return run.stopping ? Effect.interrupt : undefined
+  if (step === undefined) return undefined
   if (step === "end") {
     reader.ended = true
     return undefined
   }
   if (step === "start") return run.emit({ type: "message_start", message: accumulator.snapshot() })
-  if (!run.emitter.observed) return run.stopping ? Effect.interrupt : undefined
-  return run.emit({ type: "message_update", message: accumulator.snapshot(), assistantMessageEvent: step })
+  const { emitter } = run
+  if (!emitter.observed) return undefined
+  return emitter.emit({ type: "message_update", message: accumulator.snapshot(), assistantMessageEvent: step })
 }
 
 /**
@@ -139,7 +150,7 @@ const read = (run: Run, accumulator: Accumulator, stream: Stream.Stream<StreamEv
           if (reader.ended) return Effect.void
           if (pending !== undefined) return pending
         }
-        return next
+        return run.stopping ? Effect.interrupt : next
       },
       // What listeners have left to do gives nothing; a pull gives the next events.
       step: (chunk) => {

@@ -11,6 +11,8 @@ export class Transcript {
   readonly replay: Replay
   readonly #requests: RequestMessages
   #snapshot: ReadonlyArray<AgentMessage> | undefined
+  #index: Set<AgentMessage> | undefined
+  #indexed = 0
   #agreed: ReadonlyArray<ToolDeclaration> | undefined
   #agreedVersion = -1
 
@@ -34,6 +36,13 @@ export class Transcript {
   /** The first messages, as they were when there were that many. */
   until(length: number): ReadonlyArray<AgentMessage> {
     return length === this.messages.length ? this.messages : this.messages.slice(0, length)
+  }
+
+  /** Whether this very message is part of it. */
+  has(message: AgentMessage): boolean {
+    this.#index ??= new Set()
+    while (this.#indexed < this.messages.length) this.#index.add(this.messages[this.#indexed++]!)
+    return this.#index.has(message)
   }
 
   /** What a model is sent while the default conversion is in place; see {@link RequestMessages}. */
