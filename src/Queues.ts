@@ -94,7 +94,7 @@ export class MessageQueue {
 
   /** All messages that wait, oldest first; takes nothing. */
   get messages(): ReadonlyArray<AgentMessage> {
-    return this.#queue === undefined ? none : MutableList.toArray(this.#queue.messages)
+    return this.#queue === undefined ? [] : MutableList.toArray(this.#queue.messages)
   }
 
   /** What the next drain would take; takes nothing. */
