@@ -166,7 +166,8 @@ export interface AgentService {
   readonly events: Stream.Stream<ObservedEvent>
   /**
    * The events of all runs, for observers that must not slow them: a bounded buffer, with a mark where events were left
-   * out. The end of a run always arrives. The stream ends when the agent's scope closes.
+   * out. The end of a run always arrives, unless a later run ended before it was read. The stream ends when the agent's
+   * scope has closed and its last run has ended.
    */
   readonly observe: (options: ObserveOptions) => Stream.Stream<ObservedEvent>
 }
