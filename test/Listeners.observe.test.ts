@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { Agent, type Events } from "../src/index.ts"
+import { Agent, type Events, Hooks } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
 import { ofType } from "./utils/events.ts"
 import { finish, stage, watched } from "./utils/play.ts"
@@ -348,6 +348,38 @@ describe("Observers", () => {
           assertAccounted(seen, recorded)
           assert.strictEqual(seen.at(-1)?.type, "agent_end")
         }).pipe(on(fine)))
+    }
+
+    for (const place of ["a tool", "a hook", "a listener", "a child run in a tool"] as const) {
+      it.effect(`H3 A1: closed from ${place} of its own run, it comes after the run's last event`, () =>
+        Effect.gen(function*() {
+          const scope = yield* Scope.make()
+          const close = Effect.as(Scope.close(scope, Exit.void), "closed")
+          const closeIn = (here: typeof place) => here === place ? Effect.asVoid(close) : Effect.void
+          const child = Effect.scoped(Effect.flatMap(
+            Agent.make({ tools: [tool("leave", () => close)] }),
+            (agent) => agent.prompt("go")
+          )).pipe(Effect.provide(ScriptedModel.layer([calls([["b", "leave", {}]]), fine])))
+          const { agent, recorder } = yield* watched({
+            tools: [
+              tool("leave", () =>
+                Effect.as(
+                  Effect.andThen(closeIn("a tool"), place === "a child run in a tool" ? child : Effect.void),
+                  "left"
+                ))
+            ]
+          }).pipe(
+            Effect.provide(Hooks.layer(Hooks.afterToolCall(() => closeIn("a hook")))),
+            Effect.provideService(Scope.Scope, scope)
+          )
+          yield* agent.subscribe((event) => event.type === "tool_execution_end" ? closeIn("a listener") : undefined)
+          const { fiber, seen } = yield* collect(agent.events)
+          const run = yield* finish(agent.prompt("go"))
+          assert.strictEqual(run.outcome._tag, "Aborted")
+          yield* Fiber.join(fiber)
+          assert.deepStrictEqual(seen, recorder.events)
+          assert.strictEqual(seen.at(-1)?.type, "agent_end")
+        }).pipe(on(calls([["a", "leave", {}]]), fine)))
     }
 
     it.effect("H3: a stream that is run afterwards ends at once", () =>

@@ -4,7 +4,7 @@ import { Effect, Exit, Fiber, Scope } from "effect"
 import { type Errors, Hooks, Messages, Queues } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
 import { pass, rest, subscribe, test } from "./utils/leaks.ts"
-import { deaf, slow } from "./utils/timedTools.ts"
+import { deaf, slow, tool } from "./utils/timedTools.ts"
 import { makeTrial, type Setting, settings, type Trial } from "./utils/trial.ts"
 
 const { Delivered, Returned, Withdrawn } = Queues.Delivery
@@ -252,6 +252,29 @@ describe("Returned", () => {
 
 describe("After the end of the scope", () => {
   for (const kind of kinds) {
+    test(`Q3 A1: ${kind} in a run that closes the agent's scope: the run was aborted without it`, () =>
+      Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        const receipts: Array<Queues.Receipt> = []
+        const queue = (text: string) =>
+          Effect.map(Effect.suspend(() => trial.agent[kind](text)), (receipt) => receipts.push(receipt))
+        const close = Effect.andThen(queue("1"), Effect.andThen(Scope.close(scope, Exit.void), queue("2")))
+        const closing = tool("close", () => Effect.as(close, "closed"))
+        const trial: Trial = yield* Scope.provide(
+          makeTrial({ audience: "nobody", tools: [closing], responses: [calling("close")] }),
+          scope
+        )
+        const run = yield* trial.start()
+        yield* pass(50)
+        const [{ outcome }] = yield* Fiber.join(run)
+        assert.strictEqual(outcome._tag, "Aborted")
+        assert.deepStrictEqual(yield* Effect.forEach(receipts, now), [
+          Returned({ because: "aborted" }),
+          Returned({ because: "aborted" })
+        ])
+        assert.deepStrictEqual(yield* trial.queued, ["1", "2"])
+      }))
+
     test(`Q3: ${kind}: nobody waits for ever for what will never be delivered`, () =>
       Effect.gen(function*() {
         const scope = yield* Scope.make()

@@ -288,6 +288,7 @@ class Host implements AgentService {
   #becomeIdle(now: () => number, activity: Activity): void {
     this.#activity = undefined
     this.#append(this.#mailbox.notes.splice(0), now())
+    if (this.#closed) this.#leave()
     Deferred.doneUnsafe(activity.done, Exit.succeed(joined(activity.results)))
   }
 
@@ -330,7 +331,7 @@ class Host implements AgentService {
 
   #post(to: "steering" | "followUps", message: AgentMessage, options: QueueOptions | undefined): Receipt {
     const receipt = this.#mailbox.post(to, message, options?.id, this.#activity === undefined)
-    if (this.#closed) this.#mailbox.returned("disposed")
+    if (this.#closed && this.#activity === undefined) this.#mailbox.returned("disposed")
     return receipt
   }
 
@@ -540,7 +541,7 @@ class Host implements AgentService {
     return ({ capacity, strategy = "sliding" }: ObserveOptions): Stream.Stream<ObservedEvent> => {
       return observe({ capacity: capacity >= 1 ? Math.floor(capacity) : 1, strategy }, (add, close) => {
         const remove = this.#attach(subscriber<never, never>(add, (effect) => effect, false))
-        if (this.#closed) close()
+        if (this.#closed && this.#activity === undefined) close()
         else this.#observers.add(close)
         return () => {
           remove()
@@ -550,18 +551,20 @@ class Host implements AgentService {
     }
   }
 
-  /** The end of the agent's scope. */
+  /** The end of the agent's scope; also from inside its own run, which then ends after it. */
   get dispose(): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.#closed = true
-      return Effect.andThen(
-        this.abort,
-        Effect.sync(() => {
-          this.#mailbox.returned("disposed")
-          for (const close of this.#observers) close()
-        })
-      )
+      if (this.#activity !== undefined) return this.abort
+      this.#leave()
+      return Effect.void
     })
+  }
+
+  /** Tells those who wait for something of a closed agent that nothing follows. */
+  #leave(): void {
+    this.#mailbox.returned("disposed")
+    for (const close of this.#observers) close()
   }
 }
 

@@ -99,9 +99,7 @@ const misheard = ({ world }: Played): ReadonlyArray<string> => {
 /** H3: an observer reads events in order, is told how many it missed, and misses no end of a run but for a later one. */
 const misread = ({ world }: Played): ReadonlyArray<string> => {
   const { entries, observed, scenario } = world
-  // What is told once the agent is closed, observers do not get.
-  const early = entriesOf(entries, "act").some(({ action, from }) => action.do === "close" && from !== "end")
-  if (scenario.observer === undefined || early) return []
+  if (scenario.observer === undefined) return []
   const told = entries.flatMap((entry) => entry.kind === "event" ? [entry.event] : [])
   const last = told.findLastIndex(({ type }) => type === "agent_end")
   let at = 0
