@@ -190,7 +190,7 @@ export interface Unsubscribe extends Effect.Effect<void> {
  * @since 0.1.0
  */
 export interface QueueOptions {
-  /** Default: a number in order. */
+  /** Default: a number in order. One that the receipt of another message has already is replaced by the next number. */
   readonly id?: string | undefined
 }
 

@@ -373,6 +373,28 @@ describe("Ids", () => {
       assert.deepStrictEqual(yield* trial.queued, ["S"])
     }))
 
+  for (const given of ["before", "after"] as const) {
+    test(`Q3: an id that looks like one of the agent's, chosen ${given} it: each receipt withdraws its own message`, () =>
+      Effect.gen(function*() {
+        const trial = yield* makeTrial({ otherwise: fine })
+        const chosen = () => trial.agent.steer("chosen", { id: "#1" })
+        const first = given === "before" ? yield* chosen() : undefined
+        const automatic = yield* Effect.forEach(["a", "b"], (text) => trial.agent.steer(text))
+        const receipt = first ?? (yield* chosen())
+        const last = yield* trial.agent.followUp("last")
+        assert.strictEqual(yield* chosen(), receipt)
+        const all = [...automatic, receipt, last]
+        assert.lengthOf(new Set(all.map(({ id }) => id)), 4)
+        assert.isTrue(yield* trial.agent.withdraw(receipt.id))
+        assert.deepStrictEqual(yield* trial.queued, ["a", "b", "last"])
+        assert.isTrue(yield* trial.agent.withdraw(automatic[0]!.id))
+        assert.deepStrictEqual(yield* trial.queued, ["b", "last"])
+        assert.isTrue(yield* trial.agent.withdraw(last.id))
+        assert.deepStrictEqual(yield* trial.queued, ["b"])
+        assert.deepStrictEqual(yield* Effect.forEach(all, now), [Withdrawn(), undefined, Withdrawn(), Withdrawn()])
+      }))
+  }
+
   test("Q3: an id that looks like one the agent gave takes nothing from another message", () =>
     Effect.gen(function*() {
       const trial = yield* makeTrial({ otherwise: fine })
