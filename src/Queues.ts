@@ -25,7 +25,7 @@ export type QueueMode = "one-at-a-time" | "all"
  *
  * - `Delivered`: it is in the transcript, before the request of the run's `turn`-th turn (from 1)
  * - `Withdrawn`: it was withdrawn, or cleared from the queue
- * - `Returned`: the run ended without it. It is still queued, for the next run, and may still be withdrawn
+ * - `Returned`: the run ended without it (`ended`: because `finishTurn` said so). It is still queued, for the next run, and may still be withdrawn
  *
  * @category models
  * @since 0.1.0
@@ -33,7 +33,7 @@ export type QueueMode = "one-at-a-time" | "all"
 export type Delivery = Data.TaggedEnum<{
   Delivered: { readonly turn: number }
   Withdrawn: {}
-  Returned: { readonly because: "aborted" | "limited" | "failed" | "disposed" }
+  Returned: { readonly because: "aborted" | "limited" | "failed" | "ended" | "disposed" }
 }>
 
 /**
@@ -163,7 +163,7 @@ export class MessageQueue {
   }
 
   /** Tells the receipts of what still waits that the run ended without it. */
-  returned(because: "aborted" | "limited" | "failed" | "disposed"): void {
+  returned(because: "aborted" | "limited" | "failed" | "ended" | "disposed"): void {
     if (this.#receipts === undefined) return
     for (const { outcome } of this.#receipts.values()) {
       Deferred.doneUnsafe(outcome, Effect.succeed(Delivery.Returned({ because })))

@@ -1,7 +1,7 @@
 /** What becomes of queued messages, as their receipts tell (Q3). */
 import { assert, describe } from "@effect/vitest"
-import { Effect, Exit, Fiber, Scope } from "effect"
-import { type Errors, Hooks, Messages, Queues } from "../src/index.ts"
+import { Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Budget, type Errors, Hooks, Loop, Messages, Queues } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
 import { pass, rest, subscribe, test } from "./utils/leaks.ts"
 import { deaf, slow, tool } from "./utils/timedTools.ts"
@@ -167,11 +167,14 @@ describe("whileIdle", () => {
 })
 
 describe("Returned", () => {
-  const ends: ReadonlyArray<readonly [because: "aborted" | "limited" | "failed", Setting, abort: boolean]> = [
+  const ends: ReadonlyArray<
+    readonly [because: "aborted" | "limited" | "failed" | "ended", Setting, abort: boolean]
+  > = [
     ["aborted", {}, true],
     ["limited", { limits: { turns: 1 } }, false],
     ["limited", { limits: { duration: 60 } }, false],
-    ["failed", { hooks: [Hooks.finishTurn(() => Effect.fail("broke"))] }, false]
+    ["failed", { hooks: [Hooks.finishTurn(() => Effect.fail("broke"))] }, false],
+    ["ended", { hooks: [Hooks.finishTurn(() => "end")] }, false]
   ]
   for (const kind of kinds) {
     for (const [because, setting, abort] of ends) {
@@ -228,6 +231,19 @@ describe("Returned", () => {
         assert.deepStrictEqual(yield* trial.queued, kind === "steer" ? ["2"] : ["1", "2"])
       }))
 
+    test(`Q3 L5: ${kind} at the end of a run that finishTurn ended: it waits for the next run`, () =>
+      Effect.gen(function*() {
+        const trial = yield* makeTrial({ otherwise: fine, hooks: [Hooks.finishTurn(() => "end")] })
+        const receipts: Array<Queues.Receipt> = []
+        yield* subscribe(trial.agent, (event) =>
+          event.type === "agent_end"
+            ? Effect.map(trial[kind]("S"), (receipt) => void receipts.push(receipt))
+            : undefined)
+        yield* trial.run()
+        assert.deepStrictEqual(yield* now(receipts[0]!), Returned({ because: "ended" }))
+        assert.deepStrictEqual(yield* trial.queued, ["S"])
+      }))
+
     for (const running of [false, true]) {
       test(`Q3: ${kind}, the agent's scope closes ${running ? "during a run" : "while idle"}`, () =>
         Effect.gen(function*() {
@@ -245,6 +261,72 @@ describe("Returned", () => {
           assert.deepStrictEqual(yield* Fiber.join(waiting), Returned({ because }))
           if (run !== undefined) yield* Fiber.join(run)
           assert.deepStrictEqual(yield* trial.queued, ["S"])
+        }))
+    }
+  }
+})
+
+describe("A follow-up at the end of a run that stopped by itself", () => {
+  for (const because of ["aborted", "limited"] as const) {
+    test(`Q5: no further run begins for it, because the agent is ${because}: its receipt says so`, () =>
+      Effect.gen(function*() {
+        const budget = because === "limited" ? Budget.layer({ turns: 1 }) : Layer.empty
+        const trial = yield* Effect.provide(makeTrial({ otherwise: fine }), budget)
+        const receipts: Array<Queues.Receipt> = []
+        yield* subscribe(trial.agent, (event) =>
+          event.type === "agent_end"
+            ? Effect.gen(function*() {
+              receipts.push(yield* trial.followUp("F"))
+              if (because === "aborted") yield* trial.agent.abort
+            })
+            : undefined)
+        const { outcome } = yield* trial.run()
+        assert.strictEqual(outcome._tag, "Completed")
+        assert.deepStrictEqual(yield* Effect.forEach(receipts, now), [Returned({ because })])
+        assert.deepStrictEqual(yield* trial.queued, ["F"])
+      }))
+  }
+})
+
+describe("A loop alone", () => {
+  const ends = {
+    aborted: {},
+    limited: { limits: { turns: 1 } },
+    failed: { hooks: [Hooks.finishTurn(() => Effect.fail("broke"))] },
+    ended: { hooks: [Hooks.finishTurn(() => "end")] }
+  } as const
+  for (const which of ["steering", "followUps"] as const) {
+    for (const because of ["aborted", "limited", "failed", "ended"] as const) {
+      test(`Q3: ${which} of a run that is ${because}: the receipt says so, the message waits for the next run`, () =>
+        Effect.gen(function*() {
+          const queue = yield* Queues.make()
+          const setting: { readonly limits?: Budget.Limits; readonly hooks?: ReadonlyArray<Hooks.Hook> } = ends[because]
+          const model = ScriptedModel.layer([], { otherwise: ScriptedModel.text("fine", { after: 100 }) })
+          const go = (options: Loop.LoopOptions) =>
+            Effect.forkChild(
+              Loop.run([Messages.user("go")], { messages: [], tools: [] }, { ...options, [which]: queue })
+            )
+          const run = yield* Effect.provide(
+            go({ limits: setting.limits }),
+            [model, Hooks.layer(...(setting.hooks ?? []))]
+          )
+          yield* pass(50)
+          const [first, second] = [1, 2].map((n) => queue.post(`${n}`, Messages.user(`${n}`), false))
+          assert.isUndefined(yield* now(first!))
+          if (because === "aborted") yield* Fiber.interrupt(run)
+          yield* pass(50)
+          yield* Fiber.await(run)
+          assert.deepStrictEqual(yield* now(first!), Returned({ because }))
+          assert.isTrue(queue.withdraw(second!.id))
+          const third = queue.post("3", Messages.user("3"), true)
+          const again = yield* Effect.provide(go({}), model)
+          yield* pass("1 hour")
+          const { messages } = yield* Fiber.join(again)
+          assert.deepStrictEqual(
+            messages.filter(({ role }) => role === "user").map(Messages.text),
+            ["go", "1", "3"]
+          )
+          assert.deepStrictEqual(yield* now(third), Delivered({ turn: which === "steering" ? 2 : 3 }))
         }))
     }
   }

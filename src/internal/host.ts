@@ -21,7 +21,7 @@ import type {
   Unsubscribe
 } from "../Agent.ts"
 import { Budget, type BudgetState } from "../Budget.ts"
-import { AgentBusy, type AgentConfigError, CannotContinue, type InvalidPrompt, type RunOutcome } from "../Errors.ts"
+import { AgentBusy, type AgentConfigError, CannotContinue, type InvalidPrompt } from "../Errors.ts"
 import type { AgentEvent, ObservedEvent } from "../Events.ts"
 import { type Beginning, doubleLoop } from "../Loop.ts"
 import { type AgentMessage, initialSystem } from "../Messages.ts"
@@ -256,15 +256,15 @@ class Host implements AgentService {
     const activity = this.#activity!
     activity.results.push(result)
     this.#pendingToolCalls = undefined
-    this.#returnQueued(result.outcome)
     const goesOn = result.outcome._tag === "Completed" && result.outcome.by !== "FinishTurn"
-    if (!goesOn || activity.aborted || this.#mailbox.followUps.size === 0) {
+    if (!goesOn || this.#mailbox.followUps.size === 0) {
       this.#becomeIdle(now, activity)
       return Effect.void
     }
     return Effect.asVoid(Effect.forkDetach(Effect.suspend(() => {
-      const spent = budget?.spentAt(now()) !== undefined
-      const prompts = activity.aborted || spent ? [] : this.#mailbox.followUps.take()
+      const kept = activity.aborted ? "aborted" : budget?.spentAt(now()) === undefined ? undefined : "limited"
+      if (kept !== undefined) this.#mailbox.returned(kept)
+      const prompts = kept === undefined ? this.#mailbox.followUps.take() : []
       if (prompts.length === 0) {
         this.#becomeIdle(now, activity)
         return Effect.void
@@ -276,13 +276,6 @@ class Host implements AgentService {
       const started = this.#start(activity.run, { _tag: "Prompts", results: [], prompts, fromSteering: false })
       return Effect.provideService(started, CurrentRun, parent)
     })))
-  }
-
-  /** Receipts of messages that a run which did not complete leaves in the queues say so. */
-  #returnQueued({ _tag }: RunOutcome): void {
-    if (_tag === "Completed") return
-    const because = _tag === "Aborted" ? "aborted" : _tag === "Limited" ? "limited" : "failed"
-    this.#mailbox.returned(because)
   }
 
   #becomeIdle(now: () => number, activity: Activity): void {
