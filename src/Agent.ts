@@ -109,9 +109,12 @@ export interface AgentService {
    * wake an agent that has finished.
    */
   readonly note: (message: string | AgentMessage) => Effect.Effect<void>
-  /** The steering queue; other code may offer to it. */
+  /**
+   * The steering queue; other code may offer to it. Ended or shut down, it takes nothing more from others; what the agent
+   * is asked to queue is queued and delivered all the same.
+   */
   readonly steering: Queue.Enqueue<AgentMessage>
-  /** The follow-up queue; other code may offer to it. */
+  /** The follow-up queue; as {@link steering}. */
   readonly followUps: Queue.Enqueue<AgentMessage>
   /** What the next drain would take: steering messages, or else follow-ups. */
   readonly peek: Effect.Effect<ReadonlyArray<AgentMessage>>

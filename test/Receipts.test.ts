@@ -1,8 +1,9 @@
 /** What becomes of queued messages, as their receipts tell (Q3). */
 import { assert, describe } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { type Cause, Effect, Exit, Fiber, Layer, Queue, Scope } from "effect"
 import { Budget, type Errors, Hooks, Loop, Messages, Queues } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
+import { lie } from "./utils/hostile.ts"
 import { pass, rest, subscribe, test } from "./utils/leaks.ts"
 import { deaf, slow, tool } from "./utils/timedTools.ts"
 import { makeTrial, type Setting, settings, type Trial } from "./utils/trial.ts"
@@ -329,6 +330,102 @@ describe("A loop alone", () => {
           assert.deepStrictEqual(yield* now(third), Delivered({ turn: which === "steering" ? 2 : 3 }))
         }))
     }
+  }
+})
+
+describe("A queue that other code ended", () => {
+  const ways = {
+    ended: (queue: Queue.Enqueue<Messages.AgentMessage>) => Queue.end(lie<Queue.Enqueue<unknown, Cause.Done>>(queue)),
+    "shut down": (queue: Queue.Enqueue<Messages.AgentMessage>) => Queue.shutdown(queue)
+  }
+  for (const kind of kinds) {
+    const which = kind === "steer" ? "steering" : "followUps"
+    for (const [way, end] of Object.entries(ways)) {
+      test(`Q3 I4: ${which} ${way}: what is queued afterwards is delivered, others' offers are refused`, () =>
+        Effect.gen(function*() {
+          const trial = yield* makeTrial({ responses: [ScriptedModel.text("1", { after: 100 })], otherwise: fine })
+          yield* end(trial.agent[which])
+          const first = yield* trial[kind]("1")
+          const run = yield* trial.start()
+          yield* pass(50)
+          const second = yield* trial[kind]("2")
+          const prompted = yield* Effect.forkChild(trial.agent.prompt("3", { whileRunning: kind }))
+          yield* pass(0)
+          trial.accepted.push("3")
+          assert.isFalse(yield* Queue.offer(trial.agent[which], Messages.user("other")))
+          assert.includeMembers([...(yield* trial.queued)], ["2", "3"])
+          yield* pass("1 hour")
+          yield* Fiber.joinAll([run, prompted])
+          yield* trial.shape
+          assert.deepStrictEqual(yield* users(trial), ["go", "1", "2", "3"])
+          assert.deepStrictEqual((yield* Effect.forEach([first, second], now)).map((told) => told?._tag), [
+            "Delivered",
+            "Delivered"
+          ])
+        }))
+
+      test(`Q3 I4: ${which} ${way} during a run that is aborted: what it held goes back, and is delivered by the next`, () =>
+        Effect.gen(function*() {
+          const trial = yield* makeTrial({ otherwise: fine, steeringMode: "all", followUpMode: "all" })
+          yield* subscribe(
+            trial.agent,
+            (event) =>
+              event.type === "message_start" && Messages.text(event.message) === "1" ? Effect.sleep(100) : undefined
+          )
+          const receipts = yield* Effect.forEach(["1", "2", "3"], (text) => trial[kind](text))
+          const run = yield* trial.start()
+          yield* pass(50)
+          yield* end(trial.agent[which])
+          const abort = yield* Effect.forkChild(trial.agent.abort)
+          yield* pass(50)
+          yield* Fiber.joinAll([run, abort])
+          assert.deepStrictEqual(yield* trial.queued, ["2", "3"])
+          yield* trial.run("again")
+          yield* trial.shape
+          assert.deepStrictEqual(yield* users(trial), ["go", "1", "again", "2", "3"])
+          assert.deepStrictEqual((yield* Effect.forEach(receipts, now)).map((told) => told?._tag), [
+            "Delivered",
+            "Returned",
+            "Returned"
+          ])
+        }))
+    }
+
+    test(`Q3: ${which} shut down with messages in it: their receipts say so at once`, () =>
+      Effect.gen(function*() {
+        const trial = yield* makeTrial({ otherwise: fine })
+        const receipts = yield* Effect.forEach(["1", "2"], (text) => trial.agent[kind](text))
+        const waiting = yield* Effect.forkChild(receipts[0]!.delivered)
+        yield* Queue.shutdown(trial.agent[which])
+        assert.deepStrictEqual(yield* Fiber.join(waiting), Returned({ because: "disposed" }))
+        const later = yield* trial[kind]("3")
+        yield* trial.run()
+        yield* trial.shape
+        assert.deepStrictEqual((yield* Effect.forEach([...receipts, later], now)).map((told) => told?._tag), [
+          "Returned",
+          "Returned",
+          "Delivered"
+        ])
+      }))
+  }
+
+  const full = { bounded: Queue.bounded<Messages.AgentMessage>(1), dropping: Queue.dropping<Messages.AgentMessage>(1) }
+  for (const [strategy, make] of Object.entries(full)) {
+    test(`Q3 I4: a full queue (${strategy}) of a loop alone: what is posted or offered by its owner is queued all the same`, () =>
+      Effect.gen(function*() {
+        const steering = new Queues.MessageQueue(yield* make, "all")
+        const receipts = ["1", "2", "3"].map((text) => steering.post(text, Messages.user(text), true))
+        steering.offer(Messages.user("4"))
+        const { messages } = yield* Effect.provide(
+          Loop.run([], { messages: [], tools: [] }, { steering }),
+          ScriptedModel.layer([fine])
+        )
+        assert.deepStrictEqual(messages.map(Messages.text), ["1", "2", "3", "4", "fine"])
+        assert.deepStrictEqual(
+          yield* Effect.forEach(receipts, now),
+          receipts.map(() => Delivered({ turn: 1 }))
+        )
+      }))
   }
 })
 
