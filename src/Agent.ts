@@ -109,9 +109,12 @@ export interface AgentService {
    * wake an agent that has finished.
    */
   readonly note: (message: string | AgentMessage) => Effect.Effect<void>
-  /** The steering queue; other code may offer to it. */
+  /**
+   * The steering queue; other code may offer to it. Ended or shut down, it takes nothing more from others; what the agent
+   * is asked to queue is queued and delivered all the same.
+   */
   readonly steering: Queue.Enqueue<AgentMessage>
-  /** The follow-up queue; other code may offer to it. */
+  /** The follow-up queue; as {@link steering}. */
   readonly followUps: Queue.Enqueue<AgentMessage>
   /** What the next drain would take: steering messages, or else follow-ups. */
   readonly peek: Effect.Effect<ReadonlyArray<AgentMessage>>
@@ -166,8 +169,9 @@ export interface AgentService {
   readonly events: Stream.Stream<ObservedEvent>
   /**
    * The events of all runs, for observers that must not slow them: a bounded buffer, with a mark where events were left
-   * out. The end of a run always arrives. The stream ends when the agent's scope closes. It observes from the moment it is
-   * run: fork it with `startImmediately` before the prompt whose events it is to see.
+   * out. The end of a run always arrives, unless a later run ended before it was read. The stream ends when the agent's
+   * scope has closed and its last run has ended. It observes from the moment it is run: fork it with `startImmediately`
+   * before the prompt whose events it is to see.
    */
   readonly observe: (options: ObserveOptions) => Stream.Stream<ObservedEvent>
 }
@@ -190,7 +194,7 @@ export interface Unsubscribe extends Effect.Effect<void> {
  * @since 0.1.0
  */
 export interface QueueOptions {
-  /** Default: a number in order. */
+  /** Default: a number in order. One that the receipt of another message has already is replaced by the next number. */
   readonly id?: string | undefined
 }
 

@@ -25,7 +25,9 @@ export type QueueMode = "one-at-a-time" | "all"
  *
  * - `Delivered`: it is in the transcript, before the request of the run's `turn`-th turn (from 1)
  * - `Withdrawn`: it was withdrawn, or cleared from the queue
- * - `Returned`: the run ended without it. It is still queued, for the next run, and may still be withdrawn
+ * - `Returned`: the run ended without it (`ended`: because `finishTurn` said so). It is still queued, for the next run, and
+ *   may still be withdrawn. After `disposed` nothing follows: the agent's scope has closed, or other code took the message
+ *   away by shutting its queue down
  *
  * @category models
  * @since 0.1.0
@@ -33,8 +35,10 @@ export type QueueMode = "one-at-a-time" | "all"
 export type Delivery = Data.TaggedEnum<{
   Delivered: { readonly turn: number }
   Withdrawn: {}
-  Returned: { readonly because: "aborted" | "limited" | "failed" | "disposed" }
+  Returned: { readonly because: "aborted" | "limited" | "failed" | "ended" | "disposed" }
 }>
+
+type Because = Extract<Delivery, { readonly _tag: "Returned" }>["because"]
 
 /**
  * Constructors and matchers of {@link Delivery}.
@@ -60,6 +64,8 @@ export interface Receipt {
 
 interface Entry extends Receipt {
   readonly outcome: Deferred.Deferred<Delivery>
+  /** Whether the message is out of the queue, in the hands of a run. */
+  taken: boolean
 }
 
 /**
@@ -68,6 +74,7 @@ interface Entry extends Receipt {
  * **Gotchas**
  *
  * A drain takes what is there and never waits. Messages a run has read but not delivered are put back to the front.
+ * What is added here is queued although the queue is full, or was ended or shut down by other code.
  *
  * @category models
  * @since 0.1.0
@@ -104,20 +111,32 @@ export class MessageQueue {
       : MutableList.toArrayN(this.#queue.messages, 1)
   }
 
-  /** Adds a message at the end. */
+  /** Adds a message at the end, also of a queue that takes nothing more from others. */
   offer(message: AgentMessage): void {
-    Queue.offerUnsafe(this.queue, message)
+    if (Queue.offerUnsafe(this.queue, message)) return
+    this.#reopen()
+    MutableList.append(this.queue.messages, message)
+  }
+
+  /** A queue that is done holds no messages; then it is one that has ended and is to be emptied. */
+  #reopen(): void {
+    const { state } = this.queue
+    if (state._tag !== "Done") return
+    const { exit } = state
+    this.queue.state = { _tag: "Closing", exit, takers: new Set(), offers: new Set(), awaiters: new Set() }
   }
 
   /** Adds a message at the end and gives its receipt. */
   post(id: string, message: AgentMessage, whileIdle: boolean): Receipt {
     const outcome = Deferred.makeUnsafe<Delivery>()
-    const entry: Entry = { id, whileIdle, outcome, delivered: Deferred.await(outcome) }
+    const entry: Entry = { id, whileIdle, outcome, delivered: Deferred.await(outcome), taken: false }
     // A copy, so that one message that is posted twice has two receipts.
     const own = { ...message }
     this.#receipts ??= new Map()
     this.#receipts.set(own, entry)
     this.offer(own)
+    const { state } = this.queue
+    if (state._tag !== "Done") state.awaiters.add(this.#settleGone)
     return entry
   }
 
@@ -135,6 +154,9 @@ export class MessageQueue {
   /** Through the queue's own operation, so that producers that wait for room go on, and an ended queue is done. */
   #takeFirst(count: number): ReadonlyArray<AgentMessage> {
     const messages: Array<AgentMessage> = []
+    if (this.#receipts !== undefined) {
+      for (const message of MutableList.toArrayN(this.queue.messages, count)) this.#markTaken(message, true)
+    }
     while (messages.length < count) {
       const exit = Queue.takeUnsafe(this.queue)
       if (exit === undefined || Exit.isFailure(exit)) break
@@ -162,6 +184,8 @@ export class MessageQueue {
   /** Puts messages back to the front, in order. */
   putBack(messages: ReadonlyArray<AgentMessage>): void {
     if (messages.length === 0) return
+    this.#reopen()
+    for (const message of messages) this.#markTaken(message, false)
     MutableList.prependAllUnsafe(this.queue.messages, messages)
   }
 
@@ -171,11 +195,23 @@ export class MessageQueue {
   }
 
   /** Tells the receipts of what still waits that the run ended without it. */
-  returned(because: "aborted" | "limited" | "failed" | "disposed"): void {
-    if (this.#receipts === undefined) return
-    for (const { outcome } of this.#receipts.values()) {
+  returned(because: Because): void {
+    for (const { outcome } of this.#receipts?.values() ?? []) {
       Deferred.doneUnsafe(outcome, Effect.succeed(Delivery.Returned({ because })))
     }
+  }
+
+  /** Called when the queue is done: what other code took away by that is not delivered any more. */
+  readonly #settleGone = (): void => {
+    const waiting = new Set(this.messages)
+    for (const [message, { taken }] of this.#receipts ?? []) {
+      if (!taken && !waiting.has(message)) this.#settle(message, Delivery.Returned({ because: "disposed" }))
+    }
+  }
+
+  #markTaken(message: AgentMessage, taken: boolean): void {
+    const entry = this.#receipts?.get(message)
+    if (entry !== undefined) entry.taken = taken
   }
 
   #settle(message: AgentMessage, delivery: Delivery): void {

@@ -168,7 +168,7 @@ describe("A consumer that goes at every step", () => {
               const consumer = yield* Effect.forkChild(opsBeforeYield(ops)(consume(agent)), { startImmediately: true })
               for (let n = 0; n < steps; n++) yield* step
               consumer.interruptUnsafe()
-              yield* TestClock.adjust(20)
+              yield* rest(consumer)
               assert.isTrue(ended(consumer), `after ${steps} steps`)
               assert.isFalse((yield* agent.state).isStreaming, `after ${steps} steps`)
             }

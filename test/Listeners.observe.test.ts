@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { Agent, type Events } from "../src/index.ts"
+import { Agent, type Events, Hooks } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
 import { ofType } from "./utils/events.ts"
 import { finish, stage, watched } from "./utils/play.ts"
@@ -136,7 +136,7 @@ describe("Observers", () => {
         }
       }))
 
-    it.effect(`H3: the end of every run arrives, also at one who reads nothing until much later (${strategy})`, () =>
+    it.effect(`H3: the end of the last run arrives, also at one who reads nothing until much later (${strategy})`, () =>
       Effect.gen(function*() {
         const { agent, recorder } = yield* watched({})
         const gate = yield* Deferred.make<void>()
@@ -145,8 +145,9 @@ describe("Observers", () => {
         yield* Deferred.succeed(gate, undefined)
         yield* TestClock.adjust(0)
         assertAccounted(seen, recorder.events)
-        assert.strictEqual(seen.at(-1)?.type, "agent_end")
-        assert.lengthOf(seen.filter(({ type }) => type === "agent_end"), 3)
+        assert.strictEqual(seen.at(-1), recorder.events.at(-1))
+        // What it read first, what the buffer holds, and the end with what was left out before and after it.
+        assert.isAtMost(seen.length, 1 + 5 + 3)
         yield* Fiber.interrupt(fiber)
       }).pipe(on(fine, fine, fine)))
 
@@ -159,10 +160,34 @@ describe("Observers", () => {
         yield* Deferred.succeed(gate, undefined)
         yield* TestClock.adjust(0)
         assertAccounted(seen, recorder.events)
-        // The end of each run may be kept, nothing else may grow.
-        assert.isAtMost(seen.length, 10 + 2 * 50)
+        assert.strictEqual(seen.at(-1), recorder.events.at(-1))
+        assert.isAtMost(seen.length, 1 + 5 + 3)
         yield* Fiber.interrupt(fiber)
       }).pipe(on(...Array.from({ length: 50 }, () => fine))))
+
+    it.effect(`H3: the end of a run arrives while the next one works, with what was left out before and after it (${strategy})`, () =>
+      Effect.gen(function*() {
+        const { agent, recorder } = yield* watched({ gracePeriod: 0 })
+        const gate = yield* Deferred.make<void>()
+        const { fiber, seen } = yield* collect(agent.observe({ capacity: 3, strategy }), () => Deferred.await(gate))
+        yield* agent.prompt("one")
+        const end = recorder.events.at(-1)!
+        const run = yield* Effect.forkChild(agent.prompt("two"))
+        yield* TestClock.adjust("1 minute")
+        yield* Deferred.succeed(gate, undefined)
+        yield* TestClock.adjust(0)
+        assertAccounted(seen, recorder.events)
+        assert.include(seen, end)
+        assert.deepStrictEqual(
+          seen.map(({ type }) => type),
+          strategy === "sliding"
+            ? ["agent_start", "gap", "agent_end", "gap", ...recorder.events.slice(-3).map(({ type }) => type)]
+            : ["agent_start", "turn_start", "message_start", "message_end", "gap", "agent_end", "gap"]
+        )
+        yield* agent.abort
+        yield* Fiber.join(run)
+        yield* Fiber.interrupt(fiber)
+      }).pipe(on(fine, ScriptedModel.hang({ partial: "x" }))))
 
     it.effect(`H3: the smallest buffers still count right (${strategy})`, () =>
       Effect.gen(function*() {
@@ -323,6 +348,38 @@ describe("Observers", () => {
           assertAccounted(seen, recorded)
           assert.strictEqual(seen.at(-1)?.type, "agent_end")
         }).pipe(on(fine)))
+    }
+
+    for (const place of ["a tool", "a hook", "a listener", "a child run in a tool"] as const) {
+      it.effect(`H3 A1: closed from ${place} of its own run, it comes after the run's last event`, () =>
+        Effect.gen(function*() {
+          const scope = yield* Scope.make()
+          const close = Effect.as(Scope.close(scope, Exit.void), "closed")
+          const closeIn = (here: typeof place) => here === place ? Effect.asVoid(close) : Effect.void
+          const child = Effect.scoped(Effect.flatMap(
+            Agent.make({ tools: [tool("leave", () => close)] }),
+            (agent) => agent.prompt("go")
+          )).pipe(Effect.provide(ScriptedModel.layer([calls([["b", "leave", {}]]), fine])))
+          const { agent, recorder } = yield* watched({
+            tools: [
+              tool("leave", () =>
+                Effect.as(
+                  Effect.andThen(closeIn("a tool"), place === "a child run in a tool" ? child : Effect.void),
+                  "left"
+                ))
+            ]
+          }).pipe(
+            Effect.provide(Hooks.layer(Hooks.afterToolCall(() => closeIn("a hook")))),
+            Effect.provideService(Scope.Scope, scope)
+          )
+          yield* agent.subscribe((event) => event.type === "tool_execution_end" ? closeIn("a listener") : undefined)
+          const { fiber, seen } = yield* collect(agent.events)
+          const run = yield* finish(agent.prompt("go"))
+          assert.strictEqual(run.outcome._tag, "Aborted")
+          yield* Fiber.join(fiber)
+          assert.deepStrictEqual(seen, recorder.events)
+          assert.strictEqual(seen.at(-1)?.type, "agent_end")
+        }).pipe(on(calls([["a", "leave", {}]]), fine)))
     }
 
     it.effect("H3: a stream that is run afterwards ends at once", () =>

@@ -1,10 +1,11 @@
 /** What becomes of queued messages, as their receipts tell (Q3). */
 import { assert, describe } from "@effect/vitest"
-import { Effect, Exit, Fiber, Scope } from "effect"
-import { type Errors, Hooks, Messages, Queues } from "../src/index.ts"
+import { type Cause, Effect, Exit, Fiber, Layer, Queue, Scope } from "effect"
+import { Budget, type Errors, Hooks, Loop, Messages, Queues } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
+import { lie } from "./utils/hostile.ts"
 import { pass, rest, subscribe, test } from "./utils/leaks.ts"
-import { deaf, slow } from "./utils/timedTools.ts"
+import { deaf, slow, tool } from "./utils/timedTools.ts"
 import { makeTrial, type Setting, settings, type Trial } from "./utils/trial.ts"
 
 const { Delivered, Returned, Withdrawn } = Queues.Delivery
@@ -167,11 +168,14 @@ describe("whileIdle", () => {
 })
 
 describe("Returned", () => {
-  const ends: ReadonlyArray<readonly [because: "aborted" | "limited" | "failed", Setting, abort: boolean]> = [
+  const ends: ReadonlyArray<
+    readonly [because: "aborted" | "limited" | "failed" | "ended", Setting, abort: boolean]
+  > = [
     ["aborted", {}, true],
     ["limited", { limits: { turns: 1 } }, false],
     ["limited", { limits: { duration: 60 } }, false],
-    ["failed", { hooks: [Hooks.finishTurn(() => Effect.fail("broke"))] }, false]
+    ["failed", { hooks: [Hooks.finishTurn(() => Effect.fail("broke"))] }, false],
+    ["ended", { hooks: [Hooks.finishTurn(() => "end")] }, false]
   ]
   for (const kind of kinds) {
     for (const [because, setting, abort] of ends) {
@@ -228,6 +232,19 @@ describe("Returned", () => {
         assert.deepStrictEqual(yield* trial.queued, kind === "steer" ? ["2"] : ["1", "2"])
       }))
 
+    test(`Q3 L5: ${kind} at the end of a run that finishTurn ended: it waits for the next run`, () =>
+      Effect.gen(function*() {
+        const trial = yield* makeTrial({ otherwise: fine, hooks: [Hooks.finishTurn(() => "end")] })
+        const receipts: Array<Queues.Receipt> = []
+        yield* subscribe(trial.agent, (event) =>
+          event.type === "agent_end"
+            ? Effect.map(trial[kind]("S"), (receipt) => void receipts.push(receipt))
+            : undefined)
+        yield* trial.run()
+        assert.deepStrictEqual(yield* now(receipts[0]!), Returned({ because: "ended" }))
+        assert.deepStrictEqual(yield* trial.queued, ["S"])
+      }))
+
     for (const running of [false, true]) {
       test(`Q3: ${kind}, the agent's scope closes ${running ? "during a run" : "while idle"}`, () =>
         Effect.gen(function*() {
@@ -250,8 +267,193 @@ describe("Returned", () => {
   }
 })
 
+describe("A follow-up at the end of a run that stopped by itself", () => {
+  for (const because of ["aborted", "limited"] as const) {
+    test(`Q5: no further run begins for it, because the agent is ${because}: its receipt says so`, () =>
+      Effect.gen(function*() {
+        const budget = because === "limited" ? Budget.layer({ turns: 1 }) : Layer.empty
+        const trial = yield* Effect.provide(makeTrial({ otherwise: fine }), budget)
+        const receipts: Array<Queues.Receipt> = []
+        yield* subscribe(trial.agent, (event) =>
+          event.type === "agent_end"
+            ? Effect.gen(function*() {
+              receipts.push(yield* trial.followUp("F"))
+              if (because === "aborted") yield* trial.agent.abort
+            })
+            : undefined)
+        const { outcome } = yield* trial.run()
+        assert.strictEqual(outcome._tag, "Completed")
+        assert.deepStrictEqual(yield* Effect.forEach(receipts, now), [Returned({ because })])
+        assert.deepStrictEqual(yield* trial.queued, ["F"])
+      }))
+  }
+})
+
+describe("A loop alone", () => {
+  const ends = {
+    aborted: {},
+    limited: { limits: { turns: 1 } },
+    failed: { hooks: [Hooks.finishTurn(() => Effect.fail("broke"))] },
+    ended: { hooks: [Hooks.finishTurn(() => "end")] }
+  } as const
+  for (const which of ["steering", "followUps"] as const) {
+    for (const because of ["aborted", "limited", "failed", "ended"] as const) {
+      test(`Q3: ${which} of a run that is ${because}: the receipt says so, the message waits for the next run`, () =>
+        Effect.gen(function*() {
+          const queue = yield* Queues.make()
+          const setting: { readonly limits?: Budget.Limits; readonly hooks?: ReadonlyArray<Hooks.Hook> } = ends[because]
+          const model = ScriptedModel.layer([], { otherwise: ScriptedModel.text("fine", { after: 100 }) })
+          const go = (options: Loop.LoopOptions) =>
+            Effect.forkChild(
+              Loop.run([Messages.user("go")], { messages: [], tools: [] }, { ...options, [which]: queue })
+            )
+          const run = yield* Effect.provide(
+            go({ limits: setting.limits }),
+            [model, Hooks.layer(...(setting.hooks ?? []))]
+          )
+          yield* pass(50)
+          const [first, second] = [1, 2].map((n) => queue.post(`${n}`, Messages.user(`${n}`), false))
+          assert.isUndefined(yield* now(first!))
+          if (because === "aborted") yield* Fiber.interrupt(run)
+          yield* pass(50)
+          yield* Fiber.await(run)
+          assert.deepStrictEqual(yield* now(first!), Returned({ because }))
+          assert.isTrue(queue.withdraw(second!.id))
+          const third = queue.post("3", Messages.user("3"), true)
+          const again = yield* Effect.provide(go({}), model)
+          yield* pass("1 hour")
+          const { messages } = yield* Fiber.join(again)
+          assert.deepStrictEqual(
+            messages.filter(({ role }) => role === "user").map(Messages.text),
+            ["go", "1", "3"]
+          )
+          assert.deepStrictEqual(yield* now(third), Delivered({ turn: which === "steering" ? 2 : 3 }))
+        }))
+    }
+  }
+})
+
+describe("A queue that other code ended", () => {
+  const ways = {
+    ended: (queue: Queue.Enqueue<Messages.AgentMessage>) => Queue.end(lie<Queue.Enqueue<unknown, Cause.Done>>(queue)),
+    "shut down": (queue: Queue.Enqueue<Messages.AgentMessage>) => Queue.shutdown(queue)
+  }
+  for (const kind of kinds) {
+    const which = kind === "steer" ? "steering" : "followUps"
+    for (const [way, end] of Object.entries(ways)) {
+      test(`Q3 I4: ${which} ${way}: what is queued afterwards is delivered, others' offers are refused`, () =>
+        Effect.gen(function*() {
+          const trial = yield* makeTrial({ responses: [ScriptedModel.text("1", { after: 100 })], otherwise: fine })
+          yield* end(trial.agent[which])
+          const first = yield* trial[kind]("1")
+          const run = yield* trial.start()
+          yield* pass(50)
+          const second = yield* trial[kind]("2")
+          const prompted = yield* Effect.forkChild(trial.agent.prompt("3", { whileRunning: kind }))
+          yield* pass(0)
+          trial.accepted.push("3")
+          assert.isFalse(yield* Queue.offer(trial.agent[which], Messages.user("other")))
+          assert.includeMembers([...(yield* trial.queued)], ["2", "3"])
+          yield* pass("1 hour")
+          yield* Fiber.joinAll([run, prompted])
+          yield* trial.shape
+          assert.deepStrictEqual(yield* users(trial), ["go", "1", "2", "3"])
+          assert.deepStrictEqual((yield* Effect.forEach([first, second], now)).map((told) => told?._tag), [
+            "Delivered",
+            "Delivered"
+          ])
+        }))
+
+      test(`Q3 I4: ${which} ${way} during a run that is aborted: what it held goes back, and is delivered by the next`, () =>
+        Effect.gen(function*() {
+          const trial = yield* makeTrial({ otherwise: fine, steeringMode: "all", followUpMode: "all" })
+          yield* subscribe(
+            trial.agent,
+            (event) =>
+              event.type === "message_start" && Messages.text(event.message) === "1" ? Effect.sleep(100) : undefined
+          )
+          const receipts = yield* Effect.forEach(["1", "2", "3"], (text) => trial[kind](text))
+          const run = yield* trial.start()
+          yield* pass(50)
+          yield* end(trial.agent[which])
+          const abort = yield* Effect.forkChild(trial.agent.abort)
+          yield* pass(50)
+          yield* Fiber.joinAll([run, abort])
+          assert.deepStrictEqual(yield* trial.queued, ["2", "3"])
+          yield* trial.run("again")
+          yield* trial.shape
+          assert.deepStrictEqual(yield* users(trial), ["go", "1", "again", "2", "3"])
+          assert.deepStrictEqual((yield* Effect.forEach(receipts, now)).map((told) => told?._tag), [
+            "Delivered",
+            "Returned",
+            "Returned"
+          ])
+        }))
+    }
+
+    test(`Q3: ${which} shut down with messages in it: their receipts say so at once`, () =>
+      Effect.gen(function*() {
+        const trial = yield* makeTrial({ otherwise: fine })
+        const receipts = yield* Effect.forEach(["1", "2"], (text) => trial.agent[kind](text))
+        const waiting = yield* Effect.forkChild(receipts[0]!.delivered)
+        yield* Queue.shutdown(trial.agent[which])
+        assert.deepStrictEqual(yield* Fiber.join(waiting), Returned({ because: "disposed" }))
+        const later = yield* trial[kind]("3")
+        yield* trial.run()
+        yield* trial.shape
+        assert.deepStrictEqual((yield* Effect.forEach([...receipts, later], now)).map((told) => told?._tag), [
+          "Returned",
+          "Returned",
+          "Delivered"
+        ])
+      }))
+  }
+
+  const full = { bounded: Queue.bounded<Messages.AgentMessage>(1), dropping: Queue.dropping<Messages.AgentMessage>(1) }
+  for (const [strategy, make] of Object.entries(full)) {
+    test(`Q3 I4: a full queue (${strategy}) of a loop alone: what is posted or offered by its owner is queued all the same`, () =>
+      Effect.gen(function*() {
+        const steering = new Queues.MessageQueue(yield* make, "all")
+        const receipts = ["1", "2", "3"].map((text) => steering.post(text, Messages.user(text), true))
+        steering.offer(Messages.user("4"))
+        const { messages } = yield* Effect.provide(
+          Loop.run([], { messages: [], tools: [] }, { steering }),
+          ScriptedModel.layer([fine])
+        )
+        assert.deepStrictEqual(messages.map(Messages.text), ["1", "2", "3", "4", "fine"])
+        assert.deepStrictEqual(
+          yield* Effect.forEach(receipts, now),
+          receipts.map(() => Delivered({ turn: 1 }))
+        )
+      }))
+  }
+})
+
 describe("After the end of the scope", () => {
   for (const kind of kinds) {
+    test(`Q3 A1: ${kind} in a run that closes the agent's scope: the run was aborted without it`, () =>
+      Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        const receipts: Array<Queues.Receipt> = []
+        const queue = (text: string) =>
+          Effect.map(Effect.suspend(() => trial.agent[kind](text)), (receipt) => receipts.push(receipt))
+        const close = Effect.andThen(queue("1"), Effect.andThen(Scope.close(scope, Exit.void), queue("2")))
+        const closing = tool("close", () => Effect.as(close, "closed"))
+        const trial: Trial = yield* Scope.provide(
+          makeTrial({ audience: "nobody", tools: [closing], responses: [calling("close")] }),
+          scope
+        )
+        const run = yield* trial.start()
+        yield* pass(50)
+        const [{ outcome }] = yield* Fiber.join(run)
+        assert.strictEqual(outcome._tag, "Aborted")
+        assert.deepStrictEqual(yield* Effect.forEach(receipts, now), [
+          Returned({ because: "aborted" }),
+          Returned({ because: "aborted" })
+        ])
+        assert.deepStrictEqual(yield* trial.queued, ["1", "2"])
+      }))
+
     test(`Q3: ${kind}: nobody waits for ever for what will never be delivered`, () =>
       Effect.gen(function*() {
         const scope = yield* Scope.make()
@@ -349,6 +551,28 @@ describe("Ids", () => {
       assert.strictEqual(steered, followed)
       assert.deepStrictEqual(yield* trial.queued, ["S"])
     }))
+
+  for (const given of ["before", "after"] as const) {
+    test(`Q3: an id that looks like one of the agent's, chosen ${given} it: each receipt withdraws its own message`, () =>
+      Effect.gen(function*() {
+        const trial = yield* makeTrial({ otherwise: fine })
+        const chosen = () => trial.agent.steer("chosen", { id: "#1" })
+        const first = given === "before" ? yield* chosen() : undefined
+        const automatic = yield* Effect.forEach(["a", "b"], (text) => trial.agent.steer(text))
+        const receipt = first ?? (yield* chosen())
+        const last = yield* trial.agent.followUp("last")
+        assert.strictEqual(yield* chosen(), receipt)
+        const all = [...automatic, receipt, last]
+        assert.lengthOf(new Set(all.map(({ id }) => id)), 4)
+        assert.isTrue(yield* trial.agent.withdraw(receipt.id))
+        assert.deepStrictEqual(yield* trial.queued, ["a", "b", "last"])
+        assert.isTrue(yield* trial.agent.withdraw(automatic[0]!.id))
+        assert.deepStrictEqual(yield* trial.queued, ["b", "last"])
+        assert.isTrue(yield* trial.agent.withdraw(last.id))
+        assert.deepStrictEqual(yield* trial.queued, ["b"])
+        assert.deepStrictEqual(yield* Effect.forEach(all, now), [Withdrawn(), undefined, Withdrawn(), Withdrawn()])
+      }))
+  }
 
   test("Q3: an id that looks like one the agent gave takes nothing from another message", () =>
     Effect.gen(function*() {

@@ -170,11 +170,23 @@ const takeSteps = Effect.fnUntraced(function*(run: Run, outcome: RunOutcome, own
   yield* settle(run)
 })
 
+/** Tells the receipts of messages the run leaves in its queues. One that stopped by itself leaves none to speak of. */
+const returnQueued = ({ config, result }: Run): void => {
+  const outcome = result!.outcome
+  if (outcome._tag === "Completed" && outcome.by !== "FinishTurn") return
+  const because = returnedBecause[outcome._tag]
+  config.steering?.returned(because)
+  config.followUps?.returned(because)
+}
+
+const returnedBecause = { Completed: "ended", Aborted: "aborted", Limited: "limited", Failed: "failed" } as const
+
 /** Tells the host, then those who wait; once. */
 const settle = (run: Run): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (run.settled) return Effect.void
     run.settled = true
+    returnQueued(run)
     return Effect.ensuring(
       run.settle(run.result!),
       Effect.sync(() => Deferred.doneUnsafe(run.done, Exit.succeed(run.result!)))

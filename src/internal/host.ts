@@ -21,7 +21,7 @@ import type {
   Unsubscribe
 } from "../Agent.ts"
 import { Budget, type BudgetState } from "../Budget.ts"
-import { AgentBusy, type AgentConfigError, CannotContinue, type InvalidPrompt, type RunOutcome } from "../Errors.ts"
+import { AgentBusy, type AgentConfigError, CannotContinue, type InvalidPrompt } from "../Errors.ts"
 import type { AgentEvent, ObservedEvent } from "../Events.ts"
 import { type Beginning, doubleLoop } from "../Loop.ts"
 import { type AgentMessage, initialSystem } from "../Messages.ts"
@@ -256,15 +256,15 @@ class Host implements AgentService {
     const activity = this.#activity!
     activity.results.push(result)
     this.#pendingToolCalls = undefined
-    this.#returnQueued(result.outcome)
     const goesOn = result.outcome._tag === "Completed" && result.outcome.by !== "FinishTurn"
-    if (!goesOn || activity.aborted || this.#mailbox.followUps.size === 0) {
+    if (!goesOn || this.#mailbox.followUps.size === 0) {
       this.#becomeIdle(now, activity)
       return Effect.void
     }
     return Effect.asVoid(Effect.forkDetach(Effect.suspend(() => {
-      const spent = budget?.spentAt(now()) !== undefined
-      const prompts = activity.aborted || spent ? [] : this.#mailbox.followUps.take()
+      const kept = activity.aborted ? "aborted" : budget?.spentAt(now()) === undefined ? undefined : "limited"
+      if (kept !== undefined) this.#mailbox.returned(kept)
+      const prompts = kept === undefined ? this.#mailbox.followUps.take() : []
       if (prompts.length === 0) {
         this.#becomeIdle(now, activity)
         return Effect.void
@@ -278,16 +278,10 @@ class Host implements AgentService {
     })))
   }
 
-  /** Receipts of messages that a run which did not complete leaves in the queues say so. */
-  #returnQueued({ _tag }: RunOutcome): void {
-    if (_tag === "Completed") return
-    const because = _tag === "Aborted" ? "aborted" : _tag === "Limited" ? "limited" : "failed"
-    this.#mailbox.returned(because)
-  }
-
   #becomeIdle(now: () => number, activity: Activity): void {
     this.#activity = undefined
     this.#append(this.#mailbox.notes.splice(0), now())
+    if (this.#closed) this.#leave()
     Deferred.doneUnsafe(activity.done, Exit.succeed(joined(activity.results)))
   }
 
@@ -330,7 +324,7 @@ class Host implements AgentService {
 
   #post(to: "steering" | "followUps", message: AgentMessage, options: QueueOptions | undefined): Receipt {
     const receipt = this.#mailbox.post(to, message, options?.id, this.#activity === undefined)
-    if (this.#closed) this.#mailbox.returned("disposed")
+    if (this.#closed && this.#activity === undefined) this.#mailbox.returned("disposed")
     return receipt
   }
 
@@ -537,7 +531,7 @@ class Host implements AgentService {
     return ({ capacity, strategy = "sliding" }: ObserveOptions): Stream.Stream<ObservedEvent> => {
       return observe({ capacity: capacity >= 1 ? Math.floor(capacity) : 1, strategy }, (add, close) => {
         const remove = this.#attach(subscriber(add, Context.empty(), false))
-        if (this.#closed) close()
+        if (this.#closed && this.#activity === undefined) close()
         else this.#observers.add(close)
         return () => {
           remove()
@@ -547,18 +541,20 @@ class Host implements AgentService {
     }
   }
 
-  /** The end of the agent's scope. */
+  /** The end of the agent's scope; also from inside its own run, which then ends after it. */
   get dispose(): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.#closed = true
-      return Effect.andThen(
-        this.abort,
-        Effect.sync(() => {
-          this.#mailbox.returned("disposed")
-          for (const close of this.#observers) close()
-        })
-      )
+      if (this.#activity !== undefined) return this.abort
+      this.#leave()
+      return Effect.void
     })
+  }
+
+  /** Tells those who wait for something of a closed agent that nothing follows. */
+  #leave(): void {
+    this.#mailbox.returned("disposed")
+    for (const close of this.#observers) close()
   }
 }
 

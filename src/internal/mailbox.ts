@@ -11,6 +11,7 @@ export class Mailbox {
   readonly notes: Array<AgentMessage> = []
   /** Receipts of messages whose sender chose the id, so that one that is sent twice is delivered once. */
   #named: Map<string, Receipt> | undefined
+  /** The last number that was given as an id, or left out because somebody chose it. */
   #posted = 0
 
   constructor(steering: MessageQueue, followUps: MessageQueue) {
@@ -26,12 +27,25 @@ export class Mailbox {
   ): Receipt {
     const known = id === undefined ? undefined : this.#named?.get(id)
     if (known !== undefined) return known
-    const receipt = this[to].post(id ?? `#${++this.#posted}`, message, whileIdle)
+    const own = id === undefined || this.#isAutomatic(id) ? this.#nextId() : id
+    const receipt = this[to].post(own, message, whileIdle)
     if (id !== undefined) {
       this.#named ??= new Map()
       this.#named.set(id, receipt)
     }
     return receipt
+  }
+
+  #nextId(): string {
+    do this.#posted++
+    while (this.#named?.has(`#${this.#posted}`))
+    return `#${this.#posted}`
+  }
+
+  /** Whether a receipt without a chosen id got this one. */
+  #isAutomatic(id: string): boolean {
+    const number = Number(id.slice(1))
+    return id === `#${number}` && number >= 1 && number <= this.#posted
   }
 
   withdraw(id: string): boolean {

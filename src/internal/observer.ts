@@ -3,17 +3,26 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as MutableList from "effect/MutableList"
 import * as Stream from "effect/Stream"
 import type { AgentEvent, ObservedEvent } from "../Events.ts"
 
 /** What a full buffer leaves out: its oldest events, or the newest. */
 export type Strategy = "sliding" | "dropping"
 
-/** The events one observer has not read yet. */
+/**
+ * The events one observer has not read yet: at most as many as the capacity, and the last end of a run that was left out,
+ * with how many were left out before and after it.
+ */
 class Buffer {
   readonly #capacity: number
   readonly #strategy: Strategy
-  #events: Array<ObservedEvent> = []
+  #kept = MutableList.make<AgentEvent>()
+  /** How many of the kept are ends of runs. */
+  #keptEnds = 0
+  #end: AgentEvent | undefined
+  #missedBefore = 0
+  #missedAfter = 0
   #wake: (() => void) | undefined
   #closed = false
 
@@ -23,9 +32,16 @@ class Buffer {
   }
 
   readonly add = (event: AgentEvent): void => {
-    if (this.#events.length < this.#capacity) this.#events.push(event)
-    else if (this.#strategy === "sliding") this.#slide(event)
-    else this.#drop(event)
+    if (this.#kept.length < this.#capacity) this.#keep(event)
+    else if (this.#strategy === "dropping") this.#miss(event)
+    else {
+      const oldest = MutableList.take(this.#kept)
+      if (oldest !== MutableList.Empty) {
+        if (oldest.type === "agent_end") this.#keptEnds--
+        this.#miss(oldest)
+      }
+      this.#keep(event)
+    }
     this.#wake?.()
   }
 
@@ -36,11 +52,8 @@ class Buffer {
 
   /** What is there, or what comes next; ends when the buffer was closed and read. */
   readonly pull: Effect.Effect<readonly [ObservedEvent, ...Array<ObservedEvent>], Cause.Done> = Effect.suspend(() => {
-    const [first, ...rest] = this.#events
-    if (first !== undefined) {
-      this.#events = []
-      return Effect.succeed([first, ...rest] as const)
-    }
+    const [first, ...rest] = this.#takeAll()
+    if (first !== undefined) return Effect.succeed([first, ...rest] as const)
     return this.#closed ? Cause.done() : Effect.andThen(this.#next, Effect.suspend(() => this.pull))
   })
 
@@ -54,25 +67,43 @@ class Buffer {
     })
   })
 
-  /** Leaves out the oldest event that is not the end of a run; the mark stands in its place. */
-  #slide(event: AgentEvent): void {
-    const at = this.#events.findIndex(({ type }) => type !== "gap" && type !== "agent_end")
-    if (at >= 0) {
-      const before = this.#events[at - 1]
-      if (before?.type === "gap") this.#events.splice(at - 1, 2, { type: "gap", missed: before.missed + 1 })
-      else this.#events[at] = { type: "gap", missed: 1 }
-    }
-    this.#events.push(event)
+  #keep(event: AgentEvent): void {
+    MutableList.append(this.#kept, event)
+    if (event.type !== "agent_end") return
+    this.#keptEnds++
+    // It is the last one now.
+    if (this.#end !== undefined) this.#foldEnd()
   }
 
-  /** The end of a run is never left out. */
-  #drop(event: AgentEvent): void {
-    const last = this.#events.at(-1)
-    if (event.type === "agent_end") this.#events.push(event)
-    else if (last?.type === "gap") this.#events[this.#events.length - 1] = { type: "gap", missed: last.missed + 1 }
-    else this.#events.push({ type: "gap", missed: 1 })
+  /** Leaves an event out, unless it is the last end of a run. */
+  #miss(event: AgentEvent): void {
+    if (event.type === "agent_end" && (this.#strategy === "dropping" || this.#keptEnds === 0)) {
+      if (this.#end !== undefined) this.#foldEnd()
+      this.#end = event
+    } else if (this.#end === undefined) this.#missedBefore++
+    else this.#missedAfter++
+  }
+
+  #foldEnd(): void {
+    this.#missedBefore += 1 + this.#missedAfter
+    this.#missedAfter = 0
+    this.#end = undefined
+  }
+
+  #takeAll(): ReadonlyArray<ObservedEvent> {
+    const kept = MutableList.takeAll(this.#kept)
+    const missed = [
+      ...gap(this.#missedBefore),
+      ...(this.#end === undefined ? [] : [this.#end]),
+      ...gap(this.#missedAfter)
+    ]
+    this.#keptEnds = this.#missedBefore = this.#missedAfter = 0
+    this.#end = undefined
+    return this.#strategy === "sliding" ? [...missed, ...kept] : [...kept, ...missed]
   }
 }
+
+const gap = (missed: number): ReadonlyArray<ObservedEvent> => missed === 0 ? [] : [{ type: "gap", missed }]
 
 /** `attach` adds the buffer's functions to whoever emits and gives the way to take them away again. */
 export const observe = (

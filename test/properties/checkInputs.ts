@@ -57,7 +57,13 @@ const everyInputOnce = (played: Played, runs: ReadonlyArray<RunView>): ReadonlyA
 // Receipts
 // -----------------------------------------------------------------------------
 
-const outcomeTags = { aborted: "Aborted", limited: "Limited", failed: "Failed", disposed: "" } as const
+const outcomeTags = {
+  aborted: "Aborted",
+  limited: "Limited",
+  failed: "Failed",
+  ended: "Completed",
+  disposed: ""
+} as const
 
 type DeliveryOf<Tag extends Delivery["_tag"]> = Extract<Delivery, { readonly _tag: Tag }>
 
@@ -73,7 +79,10 @@ const wrongReturn = (
   }
   if (because === "disposed") return world.closed ? [] : [`Q3: ${token} was returned by an agent that is not closed`]
   const ended = eventsOf(world.entries.slice(0, at), "agent_end").at(-1)
-  return ended?.event.outcome._tag === outcomeTags[because]
+  // What is queued at the end of a run that stopped by itself begins another one, unless an abort or a limit prevents it.
+  const tooLate = ended !== undefined && ended.event.outcome._tag === "Completed" && given.at > ended.index &&
+    (because === "aborted" || because === "limited")
+  return tooLate || ended?.event.outcome._tag === outcomeTags[because]
     ? []
     : [`Q3: ${token} was returned because of "${because}", the last run ended as ${ended?.event.outcome._tag}`]
 }

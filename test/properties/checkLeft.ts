@@ -96,18 +96,20 @@ const misheard = ({ world }: Played): ReadonlyArray<string> => {
   })
 }
 
-/** H3: an observer reads events in order, is told how many it missed, and misses no end of a run. */
+/** H3: an observer reads events in order, is told how many it missed, and misses no end of a run but for a later one. */
 const misread = ({ world }: Played): ReadonlyArray<string> => {
   const { entries, observed, scenario } = world
-  // What is told once the agent is closed, observers do not get.
-  const early = entriesOf(entries, "act").some(({ action, from }) => action.do === "close" && from !== "end")
-  if (scenario.observer === undefined || early) return []
+  if (scenario.observer === undefined) return []
   const told = entries.flatMap((entry) => entry.kind === "event" ? [entry.event] : [])
+  const last = told.findLastIndex(({ type }) => type === "agent_end")
   let at = 0
   for (const event of observed) {
     if (event.type === "gap") {
       const missed = told.slice(at, at + event.missed)
-      if (missed.some(({ type }) => type === "agent_end")) return ["H3: an observer missed the end of a run"]
+      const end = missed.findIndex(({ type }) => type === "agent_end")
+      if (end >= 0 && (scenario.observer.every === 0 || at + end === last)) {
+        return ["H3: an observer missed the end of a run"]
+      }
       at += event.missed
     } else if (told[at++] !== event) return [`H3: an observer read ${event.type} out of order`]
   }

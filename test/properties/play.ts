@@ -94,6 +94,8 @@ const setUp = (world: World, late: boolean): Effect.Effect<void> =>
     }
     yield* world.agent.subscribe(lastListener(world))
     observe(world)
+    // It listens before anything happens, however often its fiber lets others go on.
+    yield* Effect.repeat(Effect.yieldNow, { times: 50 })
     world.snapshot("idle")
   })
 
