@@ -24,7 +24,8 @@ import type { Usage } from "./Messages.ts"
  * What may be spent; what is absent is not limited.
  *
  * - `turns`: requests to the model, the optional last one of a wrap-up not counted
- * - `toolCalls`: calls that are executed; those beyond get an error result
+ * - `toolCalls`: calls that are executed, those that tools make with `runToolCall` among them; calls beyond get an error
+ *   result
  * - `tokens`, `cost`: of the model's responses; cost in dollars
  * - `duration`: wall-clock time, of `Clock`
  *

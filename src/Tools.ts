@@ -101,7 +101,8 @@ export interface CallContext {
   /**
    * Runs another tool, one of this run or one of `tools`: same gates and hooks, no events and no messages. An unknown
    * tool, invalid arguments, a blocked or failing call are outcomes with `isError`. Progress of the call goes to
-   * `onUpdate`, for instance to this call's `update`. Source: pi's `runToolCall`.
+   * `onUpdate`, for instance to this call's `update`. The call counts against the limit of tool calls; beyond it, and
+   * when this call has ended (something it left running makes the call), it is not executed. Source: pi's `runToolCall`.
    */
   readonly runToolCall: <const T extends ReadonlyArray<Any> = readonly []>(
     call: NestedCall,

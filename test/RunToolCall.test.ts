@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Schema } from "effect"
+import { Context, Effect, Fiber, Layer, Result, Schedule, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { Agent, Hooks, Messages, Tools } from "../src/index.ts"
+import { Agent, Budget, Hooks, Messages, Tools } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import { answers, assertBalanced, ofType, record, settled, toolLines, withModel } from "./utils/agents.ts"
 import { echo, resultText, tool, untyped } from "./utils/sampleTools.ts"
@@ -367,4 +367,177 @@ describe("runToolCall", () => {
       yield* Fiber.join(fiber)
       assert.deepStrictEqual(ran, ["before a"])
     }).pipe(withModel(ScriptedModel.calls([["a", "deaf", {}]]))))
+
+  const overLimit = "Tool call was not executed: the limit of tool calls for this run is reached."
+
+  /** A tool that makes calls of another until it was made `count` times; what ran, and what the calls gave. */
+  const many = (count: number, concurrency: number | "unbounded", name: string) => {
+    const ran: Array<string> = []
+    const gave: Array<string> = []
+    const noting = tool("noting", ({ toolCall }) =>
+      Effect.sync(() => {
+        ran.push(toolCall.id)
+        return "ran"
+      }))
+    const passing = tool(
+      "passing",
+      ({ runToolCall, toolCall }) =>
+        Effect.map(runToolCall({ id: `${toolCall.id}.0`, name: "noting" }), ({ result }) => resultText(result))
+    )
+    const making = tool("many", ({ runToolCall, toolCall }) =>
+      Effect.as(
+        Effect.forEach(
+          Array.from({ length: count }).keys(),
+          (index) =>
+            Effect.map(runToolCall({ id: `${toolCall.id}.${index}`, name }), ({ isError, result }) => {
+              gave.push((isError ? "! " : "") + resultText(result))
+            }),
+          { concurrency, discard: true }
+        ),
+        "made them"
+      ))
+    return { ran, gave, tools: [making, noting, passing] }
+  }
+
+  for (const concurrency of [1, "unbounded"] as const) {
+    it.effect(`T7 L7: nested calls count against the limit of tool calls, ${concurrency} at a time`, () =>
+      Effect.gen(function*() {
+        const { gave, ran, tools } = many(50, concurrency, "noting")
+        const agent = yield* Agent.make({ tools, limits: { toolCalls: 3 } })
+        const { outcome } = yield* settled(agent.prompt("go"))
+        assert.deepStrictEqual(ran, ["a.0", "a.1"])
+        assert.deepStrictEqual(gave, ["ran", "ran", ...Array.from({ length: 48 }, () => `! ${overLimit}`)])
+        assert.deepInclude(outcome, { _tag: "Limited", limit: "toolCalls" })
+      }).pipe(withModel(ScriptedModel.calls([["a", "many", {}]]), fine)))
+  }
+
+  it.effect("T7 L7: calls of nested calls count, too, in the budget around the run", () =>
+    Effect.gen(function*() {
+      const { gave, ran, tools } = many(3, 1, "passing")
+      const agent = yield* Agent.make({ tools })
+      const { outcome } = yield* settled(agent.prompt("go"))
+      assert.deepStrictEqual([ran, gave], [["a.0.0"], ["ran", overLimit, `! ${overLimit}`]])
+      assert.deepInclude(outcome, { _tag: "Limited", limit: "toolCalls" })
+      assert.deepInclude(yield* Budget.spent, { toolCalls: 4 })
+    }).pipe(
+      withModel(ScriptedModel.calls([["a", "many", {}]]), fine),
+      Effect.provide(Budget.layer({ toolCalls: 4 }))
+    ))
+
+  it.effect("T7 L7: nested calls that do not run do not count; those of a tool that is tried again count once", () =>
+    Effect.gen(function*() {
+      let tries = 0
+      const flaky: Tools.Tool = {
+        ...tool("flaky", () => Effect.suspend(() => ++tries < 3 ? Effect.fail("not yet") : Effect.succeed("x"))),
+        retry: Schedule.recurs(5)
+      }
+      const outcomes: Array<boolean> = []
+      const asking = tool("asking", ({ runToolCall }) =>
+        Effect.as(
+          Effect.forEach(["nope", "double", "blocked", "flaky", "echo"], (name) =>
+            Effect.map(runToolCall({ id: name, name }), ({ isError }) => outcomes.push(isError))),
+          "x"
+        ))
+      const agent = yield* Agent.make({
+        tools: [asking, double, echo, flaky, tool("blocked", () => Effect.succeed("x"))],
+        limits: { toolCalls: 3 }
+      }).pipe(
+        Effect.provide(Hooks.layer(
+          Hooks.beforeToolCall(({ toolCall }) => toolCall.name === "blocked" ? Hooks.block() : Hooks.allow)
+        ))
+      )
+      yield* settled(agent.prompt("go"))
+      assert.deepStrictEqual(outcomes, [true, true, true, false, false])
+    }).pipe(withModel(ScriptedModel.calls([["a", "asking", {}]]), fine)))
+
+  const ended = "! Operation aborted. The call that made this one has ended."
+
+  /** A tool that leaves something running, which calls `noting` every second; what ran or was asked, and what it gave. */
+  const haunted = (rest: Effect.Effect<string, string>, preparation?: Effect.Effect<unknown>) => {
+    const seen: Array<string> = []
+    const gave: Array<string> = []
+    const noting = tool("noting", () =>
+      Effect.sync(() => {
+        seen.push("run")
+        return "ran"
+      }), preparation === undefined ? {} : { prepareArguments: () => preparation })
+    const haunting = tool("haunting", ({ runToolCall }) => {
+      const late = Effect.map(runToolCall({ id: "n1", name: "noting" }), ({ isError, result }) => {
+        gave.push((isError ? "! " : "") + resultText(result))
+      })
+      return Effect.andThen(Effect.forkDetach(Effect.repeat(Effect.delay(late, 1000), { times: 2 })), rest)
+    })
+    const hooks = Hooks.layer(
+      Hooks.beforeToolCall(({ toolCall }) => toolCall.id === "n1" ? void seen.push("before") : undefined),
+      Hooks.afterToolCall(({ toolCall }) => toolCall.id === "n1" ? void seen.push("after") : undefined)
+    )
+    return { seen, gave, hooks, tools: [haunting, noting] }
+  }
+
+  const done = Effect.succeed("done")
+  const slowly = Effect.delay(done, 1500)
+
+  /** What the call around it does, and what the calls of what it left running give. */
+  const ends: Record<string, readonly [rest: Effect.Effect<string, string>, gave: ReadonlyArray<string>]> = {
+    "it has ended, and the run": [done, [ended, ended, ended]],
+    "it has ended after the first": [slowly, ["ran", ended, ended]],
+    "it has failed": [Effect.fail("broke"), [ended, ended, ended]],
+    "it was interrupted at its deadline": [Effect.delay(done, 60_000), ["ran", ended, ended]]
+  }
+  for (const [what, [rest, expected]] of Object.entries(ends)) {
+    for (const name of ["haunting", "outer"]) {
+      it.effect(`T7: a call makes no calls any more when ${what}${name === "outer" ? ", a nested one" : ""}`, () =>
+        Effect.gen(function*() {
+          const { gave, hooks, seen, tools: [haunting, noting] } = haunted(rest)
+          const timed = { ...haunting!, timeout: Result.succeed(1800) }
+          // It outlives the call it makes.
+          const outer = tool(
+            "outer",
+            ({ runToolCall }) => Effect.andThen(runToolCall({ id: "h", name: "haunting" }), Effect.delay(done, 60_000))
+          )
+          const agent = yield* Agent.make({ tools: [timed, noting!, outer] }).pipe(Effect.provide(hooks))
+          yield* settled(agent.prompt("go"))
+          assert.deepStrictEqual(gave, expected)
+          assert.deepStrictEqual(seen, expected.includes("ran") ? ["before", "run", "after"] : [])
+        }).pipe(withModel(ScriptedModel.calls([["a", name, {}]]), fine)))
+    }
+  }
+
+  it.effect("T7 A3: what an aborted call left running makes no calls", () =>
+    Effect.gen(function*() {
+      const { gave, hooks, seen, tools } = haunted(Effect.never)
+      const agent = yield* Agent.make({ tools }).pipe(Effect.provide(hooks))
+      yield* Effect.forkChild(agent.prompt("go"))
+      yield* TestClock.adjust(500)
+      yield* agent.abort
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual([gave, seen], [[ended, ended, ended], []])
+    }).pipe(withModel(ScriptedModel.calls([["a", "haunting", {}]]))))
+
+  it.effect("T7: a nested call whose gates take longer than the call that made it does not run", () =>
+    Effect.gen(function*() {
+      const { gave, hooks, seen, tools } = haunted(slowly, Effect.as(Effect.sleep(1000), {}))
+      const agent = yield* Agent.make({ tools }).pipe(Effect.provide(hooks))
+      yield* settled(agent.prompt("go"))
+      assert.deepStrictEqual([gave, seen], [[ended, ended, ended], []])
+    }).pipe(withModel(ScriptedModel.calls([["a", "haunting", {}]]), fine)))
+
+  it.effect("T7: of a nested call that outlives the run no hook is asked", () =>
+    Effect.gen(function*() {
+      const seen: Array<string> = []
+      const gave: Array<string> = []
+      const sleepy = tool("sleepy", () => Effect.as(Effect.sleep(1000), "slept"))
+      const leaving = tool("leaving", ({ runToolCall }) => {
+        const call = Effect.map(
+          runToolCall({ id: "n1", name: "sleepy" }),
+          ({ result }) => gave.push(resultText(result))
+        )
+        return Effect.as(Effect.forkDetach(call, { startImmediately: true }), "left")
+      })
+      const agent = yield* Agent.make({ tools: [sleepy, leaving] }).pipe(
+        Effect.provide(Hooks.layer(Hooks.afterToolCall(({ toolCall }) => void seen.push(toolCall.id))))
+      )
+      yield* settled(agent.prompt("go"))
+      assert.deepStrictEqual([seen, gave], [["a"], ["slept"]])
+    }).pipe(withModel(ScriptedModel.calls([["a", "leaving", {}]]), fine)))
 })

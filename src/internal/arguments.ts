@@ -148,7 +148,7 @@ const makeDecode = (
 /** The object that stands for arguments which are none as they came. */
 const wholeObject = (jsonSchema: JsonObject, raw: unknown): Result.Result<unknown, string> => {
   if (raw === undefined || raw === null || typeof raw === "string" && raw.trim() === "") return Result.succeed({})
-  const parsed = typeof raw === "string" ? parse(raw) : undefined
+  const parsed = typeof raw === "string" ? Result.flatMap(parse(raw), encode) : undefined
   if (parsed !== undefined && Result.isSuccess(parsed) && isRecord(parsed.success)) return parsed
   const properties = jsonSchema["properties"]
   const keys = isRecord(properties) ? Object.keys(properties) : []

@@ -23,6 +23,7 @@ import {
   errorResult,
   execute,
   finalize,
+  overLimit,
   prepare,
   provideTool,
   type Ready,
@@ -59,8 +60,6 @@ const leftBehind = errorResult(
   `Operation aborted. The tool did not stop within the grace period; it may still be running, so its outcome is unknown.`
 )
 
-const overLimit = errorResult("Tool call was not executed: the limit of tool calls for this run is reached.")
-
 const sealed = errorResult("Tool call was not executed: the run has reached a limit and ends.")
 
 const truncated = (call: ToolCall): Answered =>
@@ -85,7 +84,8 @@ export const openBatch = (
         return run.hookContext()
       },
       depth: 0,
-      stopping: () => run.stopping,
+      stopping: () => run.stopping || run.ended,
+      takeToolCall: () => run.budget === undefined || run.budget.takeToolCall(),
       inToolTime: (tool, toolCall, work) => withinToolTime(run, tool, toolCall, work),
       retry: run.config.toolRetry,
       inTime: (hook, effect) => withinHookTime(run, hook, effect)
@@ -168,7 +168,8 @@ class RunningCall implements CallContext {
   }
 
   get runToolCall(): CallContext["runToolCall"] {
-    return (call, options) => runNested(this.#scope, call, options ?? {})
+    const works = () => this.#call.state === "running"
+    return (call, options) => runNested(this.#scope, { works, outermostWorks: works }, call, options ?? {})
   }
 }
 

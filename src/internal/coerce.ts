@@ -5,11 +5,11 @@
  *
  * | value | schema accepts | becomes |
  * | --- | --- | --- |
- * | `"42"`, `"-4.50"` | a number | the number, if no digit is lost: at most 15 significant digits, or a safe integer |
+ * | `"42"`, `"-4.50"` | a number | the number, if no digit is lost: at most 15 significant digits, or a safe integer, and not too small |
  * | `"4.0"` | an integer | `4` |
  * | `"true"`, `"false"` | a boolean | `true`, `false` |
  * | a number | text | its text, unless it is an integer too large to be exact |
- * | JSON text of an array or object | that, and no text | its value |
+ * | JSON text of an array or object | that, and no text | its value, if JSON can hold it |
  * | `null` in a field that is not required | no null | the field is left out |
  * | `undefined` in a field | | the field is left out, as JSON has none |
  *
@@ -22,7 +22,7 @@
  * @since 0.1.0
  */
 import * as Result from "effect/Result"
-import { type Json, type JsonObject, parse } from "./json.ts"
+import { encode, type Json, type JsonObject, parse } from "./json.ts"
 import { acceptedTypes, isOfType, resolveRef } from "./jsonSchema.ts"
 import type { Schemas } from "./jsonSchemaCheck.ts"
 import { getField, isJsonObject, isRecord, setField } from "./record.ts"
@@ -103,13 +103,17 @@ const textTo = (type: string, text: string): unknown => {
   }
 }
 
-/** Every decimal of this many significant digits survives the way into a double and back. */
+/** Every decimal of this many significant digits survives the way into a double and back, if it is not too small. */
 const exactDigits = 15
+
+/** Below it doubles have fewer digits, down to none. */
+const smallestExact = 2 ** -1022
 
 const textToNumber = (text: string): number | undefined => {
   if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?$/.test(text)) return undefined
   const number = Number(text)
-  if (Object.is(number, -0)) return undefined
+  const tiny = Math.abs(number) < smallestExact && /[1-9]/.test(text)
+  if (tiny || Object.is(number, -0)) return undefined
   const fraction = text.includes(".") ? text.replace(/\.?0+$/, "") : text
   const significant = fraction.replace(/[-.]/g, "").replace(/^0+/, "")
   return Number.isSafeInteger(number) && !fraction.includes(".") || significant.length <= exactDigits
@@ -119,7 +123,7 @@ const textToNumber = (text: string): number | undefined => {
 
 const textToContainer = (type: "array" | "object", text: string): Json | undefined => {
   if (!text.trimStart().startsWith(type === "array" ? "[" : "{")) return undefined
-  return Result.getOrUndefined(parse(text))
+  return Result.getOrUndefined(Result.flatMap(parse(text), encode))
 }
 
 // --- parts ---

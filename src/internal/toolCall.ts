@@ -26,8 +26,10 @@ export interface CallScope {
   readonly context: RunContext
   /** How many calls are around this one; 0 for a call of the model. */
   readonly depth: number
-  /** Whether the run is stopping: then no call begins. */
+  /** Whether the run is stopping or over: then no call begins, and no hook is asked. */
   readonly stopping: () => boolean
+  /** Counts a call that is to be executed; `false` when a limit does not allow it (L7). */
+  readonly takeToolCall: () => boolean
   /** Gives a tool's work the time it has (T6). */
   readonly inToolTime: (
     tool: Any,
@@ -66,6 +68,11 @@ export const errorResult = (text: string): Answered =>
 /** The result of a call that an abort left open. */
 export const aborted = errorResult("Operation aborted")
 
+/** The result of a call beyond the limit (L7). */
+export const overLimit = errorResult("Tool call was not executed: the limit of tool calls for this run is reached.")
+
+const callerEnded = errorResult("Operation aborted. The call that made this one has ended.")
+
 const notFound = (name: string, tools: ToolSet): string => {
   const names = [...tools.byName.keys()]
   const available = names.length === 0 ? "There are no tools." : `Available tools: ${excerpt(names.join(", "), 1000)}`
@@ -88,9 +95,9 @@ const askHooks = Effect.fnUntraced(function*(scope: CallScope, toolCall: ToolCal
   const { assistantMessage, context, hooks } = scope
   let args = ready.args
   for (const hook of hooks.beforeToolCall) {
+    if (scope.stopping()) return yield* Effect.interrupt
     const answer = hook({ toolCall, args, assistantMessage, context })
     const decision = Effect.isEffect(answer) ? yield* scope.inTime("beforeToolCall", answer) : answer
-    if (scope.stopping()) return yield* Effect.interrupt
     if (isBlock(decision)) return blocked(decision)
     if (decision?._tag === "AllowWith") args = decision.args
   }
@@ -243,9 +250,11 @@ export const finalize = (
 
 /**
  * A call that a tool makes to another: the same steps without events and messages (T7). Its progress goes to `onUpdate`.
+ * `caller` is the call it is made from.
  */
 export const runNested = <T extends ReadonlyArray<Any>>(
   scope: CallScope,
+  caller: Caller,
   nested: NestedCall,
   { onUpdate, tools }: { readonly tools?: T | undefined; readonly onUpdate?: Progress | undefined }
 ): Effect.Effect<ToolCallOutcome, never, Services<T[number]>> => {
@@ -253,13 +262,20 @@ export const runNested = <T extends ReadonlyArray<Any>>(
     { type: "toolCall", id: nested.id, name: nested.name, arguments: {} },
     nested.arguments ?? {}
   )
-  if (tools === undefined) return runIn(scope, toolCall, onUpdate)
+  if (tools === undefined) return runIn(scope, caller, toolCall, onUpdate)
   return Effect.contextWith((services: Context.Context<Services<T[number]>>) => {
     const set = makeToolSet(tools, services)
     return Result.isFailure(set)
       ? Effect.succeed(outcomeOf(toolCall, errorResult(set.failure.message)))
-      : runIn({ ...scope, tools: set.success }, toolCall, onUpdate)
+      : runIn({ ...scope, tools: set.success }, caller, toolCall, onUpdate)
   })
+}
+
+/** A call whose tool may call others, as long as it works itself: what it left running makes no calls any more. */
+export interface Caller {
+  readonly works: () => boolean
+  /** The same of the model's call that it all began with. */
+  readonly outermostWorks: () => boolean
 }
 
 type Progress = (partial: ToolOutput) => Effect.Effect<void>
@@ -274,30 +290,55 @@ const outcomeOf = (toolCall: ToolCall, { isError, result }: Answered): ToolCallO
 const startsAtOnce = ({ depth }: CallScope): boolean => depth % 16 !== 15
 
 /** In a fiber of its own: a tool or hook that interrupts itself does not interrupt the tool that made the call. */
-const runIn = (scope: CallScope, toolCall: ToolCall, onUpdate: Progress | undefined): Effect.Effect<ToolCallOutcome> =>
+const runIn = (
+  scope: CallScope,
+  caller: Caller,
+  toolCall: ToolCall,
+  onUpdate: Progress | undefined
+): Effect.Effect<ToolCallOutcome> =>
   Effect.map(
-    inFiber(nestedCall({ ...scope, depth: scope.depth + 1 }, toolCall, onUpdate), startsAtOnce(scope)),
-    (exit) => outcomeOf(toolCall, Exit.isSuccess(exit) ? exit.value : settleFailure(toolCall.name, exit.cause))
+    inFiber(nestedCall({ ...scope, depth: scope.depth + 1 }, caller, toolCall, onUpdate), startsAtOnce(scope)),
+    (exit) =>
+      outcomeOf(
+        toolCall,
+        Exit.isSuccess(exit) ? exit.value : refusal(scope, caller) ?? settleFailure(toolCall.name, exit.cause)
+      )
   )
+
+/** Why a call that a tool makes does not go on. */
+const refusal = (scope: CallScope, caller: Caller): Answered | undefined =>
+  !caller.works() ? callerEnded : scope.stopping() ? aborted : undefined
 
 const nestedCall = Effect.fnUntraced(function*(
   scope: CallScope,
+  caller: Caller,
   toolCall: ToolCall,
   onUpdate: Progress | undefined
 ): Effect.fn.Return<Answered> {
-  if (scope.stopping()) return aborted
+  const refused = refusal(scope, caller)
+  if (refused !== undefined) return refused
   const prepared = prepare(scope, toolCall)
   const gate = Effect.isEffect(prepared) ? yield* prepared : prepared
   if (gate._tag === "Answered") return gate
-  if (scope.stopping()) return aborted
+  const late = refusal(scope, caller)
+  if (late !== undefined) return late
+  if (!scope.takeToolCall()) return overLimit
+  let works = true
+  const { outermostWorks } = caller
+  const self: Caller = { works: () => works && outermostWorks(), outermostWorks }
   const call: CallContext = {
     toolCall,
     assistantMessage: scope.assistantMessage,
     update: onUpdate ?? (() => Effect.void),
-    runToolCall: (nested, options) => runNested(scope, nested, options ?? {})
+    runToolCall: (nested, options) => runNested(scope, self, nested, options ?? {})
   }
   const work = provideTool(scope, execute(gate, call, scope.retry))
-  const exit = yield* inFiber(scope.inToolTime(gate.tool, toolCall, work), startsAtOnce(scope))
+  const exit = yield* Effect.ensuring(
+    inFiber(scope.inToolTime(gate.tool, toolCall, work), startsAtOnce(scope)),
+    Effect.sync(() => {
+      works = false
+    })
+  )
   const settled = settle(gate.tool, exit)
   const finalized = scope.stopping() ? settled : finalize(scope, toolCall, gate, settled)
   return Effect.isEffect(finalized) ? yield* finalized : finalized

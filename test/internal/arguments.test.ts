@@ -116,6 +116,8 @@ for (const [name, codec] of codecs) {
     it("section 6, B46: the JSON text of an object is decoded", () => {
       assert.deepStrictEqual(decoded(codec, JSON.stringify(fine)), fine)
       assert.deepStrictEqual(decoded(codec, ` ${JSON.stringify({ ...fine, n: "1" })}\n`), fine)
+      const cut = JSON.stringify({ ...fine, s: "\ud800" })
+      assert.deepStrictEqual(decoded(codec, cut), { ...fine, s: "\ufffd" })
     })
 
     it("section 6, B46: nothing, null and empty text count as {}", () => {
@@ -135,7 +137,8 @@ for (const [name, codec] of codecs) {
         [true, "true"],
         ["[1]", "\"[1]\""],
         ["null", "\"null\""],
-        ["{\"n\":", "\"{\\\"n\\\":\""]
+        ["{\"n\":", "\"{\\\"n\\\":\""],
+        ["{\"n\":1e400}", "\"{\\\"n\\\":1e400}\""]
       ]
       for (const [raw, got] of table) {
         assert.strictEqual(

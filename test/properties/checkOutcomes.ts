@@ -83,9 +83,11 @@ const spentIn = (
     // Executions of one call, which is tried again, count once.
     toolCalls: new Set(
       works.flatMap(({ begun, place }) => {
-        if (begun >= before || place.kind !== "tool" || place.nested) return []
-        const { callId } = place
-        return [starts.findLast(({ event, index }) => event.toolCallId === callId && index < begun)?.index]
+        if (begun >= before || place.kind !== "tool") return []
+        const { callId, nested } = place
+        const start = starts.findLast(({ event, index }) => event.toolCallId === callId && index < begun)
+        // A call that a tool makes has an id that no other has, and no events.
+        return [nested ? callId : String(start?.index)]
       })
     ).size,
     tokens: usages.reduce((sum, { totalTokens }) => sum + totalTokens, 0),

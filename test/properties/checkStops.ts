@@ -119,8 +119,6 @@ const slowAborts = (played: Played): ReadonlyArray<string> => {
 const begunAfterEnd = (played: Played, runs: ReadonlyArray<RunView>): ReadonlyArray<string> =>
   played.world.works.flatMap(({ activity, begun, place }) => {
     if (activity === 0 || place.kind === "listener") return []
-    // What a tool left running in a fiber of its own may still call other tools: that is the tool's own doing.
-    if ((place.kind === "tool" && place.nested) || place.kind === "prepare") return []
     const within = runs.some((run) =>
       run.activity === activity && run.start.index < begun && begun < (run.end?.index ?? Infinity)
     )

@@ -6,7 +6,7 @@ import { freeze } from "./actions.ts"
 import { odd } from "./oddities.ts"
 import type { Answer, Hook, HookKind, Listener, Tool } from "./types.ts"
 import { call } from "./works.ts"
-import type { Place, World } from "./world.ts"
+import { isNested, type Place, type World } from "./world.ts"
 
 // -----------------------------------------------------------------------------
 // Tools
@@ -25,7 +25,7 @@ const execute = (world: World, tool: Tool) => {
   return (context: Tools.CallContext): Effect.Effect<Tools.ToolOutput, unknown> => {
     const { output, work } = tool.runs[count++] ?? quick
     const { id } = context.toolCall
-    const place: Place = { kind: "tool", name: tool.name, callId: id, nested: id === "nested" }
+    const place: Place = { kind: "tool", name: tool.name, callId: id, nested: isNested(id) }
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a tool may give anything
     const give = () => odd(output) as Tools.ToolOutput
     const answer = call(world, place, work, deadline, give, context)
@@ -168,7 +168,7 @@ const inspect = (world: World, kind: HookKind, input: unknown): void => {
   if (kind !== "beforeToolCall" && kind !== "afterToolCall") return
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what these hooks get
   const { assistantMessage, context, toolCall } = input as Hooks.ToolCallRequest
-  if (toolCall.id !== "nested" && context.messages.at(-1) !== assistantMessage) {
+  if (!isNested(toolCall.id) && context.messages.at(-1) !== assistantMessage) {
     world.complaints.push(`T2: the context of ${kind} for ${toolCall.id} does not end with the calling message`)
   }
 }

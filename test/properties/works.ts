@@ -63,7 +63,7 @@ const play = (world: World, place: Place, step: Step, call: Call | undefined): E
       return call === undefined
         ? Effect.void
         : call.runToolCall(
-          { id: "nested", name: step.tool, arguments: step.args },
+          { id: world.nestedId(), name: step.tool, arguments: step.args },
           step.progress === true ? { onUpdate: call.update } : {}
         )
   }

@@ -169,6 +169,7 @@ export class World {
   /** The activity of the last `agent_start`, and whether its run is open. */
   started = { activity: 0, open: false }
   acts = 0
+  #nested = 0
   /** Sleeps of code of the user. */
   sleeps = 0
   closed = false
@@ -215,6 +216,11 @@ export class World {
     const snapshot: Snapshot = { kind: "snapshot", why, busy: isStreaming, messages, ...this.now(this.agent.queued) }
     this.log(snapshot)
     return snapshot
+  }
+
+  /** A fresh id for a call that a tool makes. */
+  nestedId(): string {
+    return `nested${++this.#nested}`
   }
 
   /** Runs something from outside of all runs. */
@@ -283,6 +289,9 @@ export class World {
     return this.entries.map(writtenEntry)
   }
 }
+
+/** Whether a call with this id was made by a tool. */
+export const isNested = (callId: string): boolean => callId.startsWith("nested")
 
 /** The activity of the fiber at work. */
 export const currentActivity = (): number => Fiber.getCurrent()?.getRef(Activity) ?? 0
