@@ -90,7 +90,7 @@ describe("The model's silence", () => {
   ]
   for (const [setting, of] of settings.slice(0, 4)) {
     for (const { at, message, name, options, stops, stream, text } of cases) {
-      test(`B92: ${name}, ${setting}`, () =>
+      test(`B92, M4: ${name}, ${setting}`, () =>
         Effect.gen(function*() {
           const trial = yield* makeTrial({ ...of, ...options, wrap: firstTime(stream), otherwise: fine })
           const run = yield* trial.start()

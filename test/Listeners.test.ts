@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Scope } from "effect"
+import { Cause, Context, Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { Agent, Errors, type Events, Hooks, Loop, Messages, Queues } from "../src/index.ts"
+import { Agent, Budget, Errors, type Events, Hooks, Loop, Messages, Queues } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import { logged } from "./utils/agents.ts"
 import { ofType, Recorder } from "./utils/events.ts"
@@ -367,6 +367,22 @@ describe("Listeners that hang", () => {
       assert.deepStrictEqual(seen.map(({ type }) => type), ["agent_start", "turn_start"])
     }).pipe(on()))
 
+  it.effect("H3: one behind it that was removed before it was left behind hears nothing more", () =>
+    Effect.gen(function*() {
+      const { agent } = yield* watched({ tools: [working], gracePeriod: 0 })
+      const { free, listener } = yield* hanging("turn_start")
+      yield* agent.subscribe(listener)
+      const behind = new Recorder()
+      const remove = yield* agent.subscribe(behind.record)
+      const fiber = yield* Effect.forkChild(agent.prompt("go"))
+      yield* TestClock.adjust(100)
+      yield* remove
+      yield* agent.abort
+      yield* Fiber.join(fiber)
+      yield* free
+      assert.deepStrictEqual(behind.events.map(({ type }) => type), ["agent_start"])
+    }).pipe(on()))
+
   it.effect("H3 A4: one that fails when it is free again is logged, required or not", () =>
     Effect.gen(function*() {
       for (const required of [false, true]) {
@@ -592,4 +608,19 @@ describe("Subscribing and unsubscribing", () => {
       yield* agent.prompt("go")
       assert.deepStrictEqual(sink.slice(0, 4), small)
     }).pipe(on(fine)))
+
+  it.effect("H3, A1, L7: one that a tool subscribes is inside of the runs it hears of, and not of the one it came from", () =>
+    Effect.gen(function*() {
+      const seen: Array<unknown> = []
+      const look = Effect.gen(function*() {
+        const waited = yield* Effect.exit(Effect.timeout(agent.awaitIdle, "1 minute"))
+        const error = Exit.isFailure(waited) ? Cause.squash(waited.cause) : undefined
+        seen.push([error instanceof Errors.AgentBusy, (yield* Budget.spent)?.turns])
+      })
+      const listener: Agent.Listener = ({ type }) => type === "turn_end" ? look : undefined
+      const watch = tool("watch", () => Effect.as(agent.subscribe(listener), "watching"))
+      const agent: Agent.AgentService = yield* Agent.make({ tools: [watch], limits: { turns: 5 } })
+      for (const prompt of ["go", "again"]) yield* finish(agent.prompt(prompt))
+      assert.deepStrictEqual(seen, [[true, 1], [true, 2], [true, 1]])
+    }).pipe(on(calls([["a", "watch", {}]]), fine, fine)))
 })
