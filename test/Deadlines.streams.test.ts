@@ -51,6 +51,12 @@ describe("The model's silence", () => {
     { ...silent, name: "a connection that never stands", stops: true, stream: () => Stream.unwrap(Effect.never) },
     {
       ...silent,
+      name: "silence behind a connection that took a part of the time",
+      stops: true,
+      stream: () => Stream.fromPull(Effect.as(Effect.sleep(20_000), Effect.never))
+    },
+    {
+      ...silent,
       name: "a deaf connection",
       stops: false,
       stream: (scripted) => Stream.unwrap(Effect.as(deafFor(600_000), scripted))
