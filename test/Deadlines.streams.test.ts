@@ -1,6 +1,6 @@
 /** How long the model's stream may keep silent: to its first event, and between events. */
 import { assert, describe } from "@effect/vitest"
-import { Effect, Fiber, Stream } from "effect"
+import { Channel, Effect, Fiber, Scope, Stream } from "effect"
 import { Errors, type StreamFn } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
 import { nothingLives, pass, subscribe, test } from "./utils/leaks.ts"
@@ -72,6 +72,15 @@ describe("The model's silence", () => {
       name: "silence with a slow end of the connection",
       stops: false,
       stream: () => Stream.ensuring(Stream.never, Effect.sleep(600_000))
+    },
+    {
+      ...silent,
+      name: "silence with a slow end of its scope",
+      stops: false,
+      stream: () =>
+        Stream.fromChannel(
+          Channel.fromTransform((_, scope) => Effect.as(Scope.addFinalizer(scope, Effect.sleep(600_000)), Effect.never))
+        )
     },
     { ...stuck, name: "silence in the middle", stops: true, stream: () => Stream.concat(half, Stream.never) },
     {
