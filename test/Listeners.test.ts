@@ -353,6 +353,26 @@ describe("Listeners that hang", () => {
       assert.deepStrictEqual(seen, recorder.events)
     }).pipe(on(...responses, fine)))
 
+  it.effect("H3, A4: left behind at the end of a run and free in the middle of the next one, it ends neither", () =>
+    Effect.gen(function*() {
+      const { agent, recorder } = yield* watched({ tools: [slow("slow", 1000)], gracePeriod: 0 })
+      const { free, listener, seen } = yield* hanging("agent_end")
+      yield* agent.subscribe(listener)
+      const first = yield* Effect.forkChild(agent.prompt("go"))
+      yield* TestClock.adjust(100)
+      yield* agent.abort
+      assert.strictEqual((yield* Fiber.join(first)).outcome._tag, "Completed")
+      const second = yield* Effect.forkChild(agent.prompt("again"))
+      yield* TestClock.adjust(100)
+      yield* free
+      assert.isTrue((yield* agent.state).isStreaming)
+      yield* TestClock.adjust(1000)
+      const { messages } = yield* Fiber.join(second)
+      assert.strictEqual(Transcript.print(messages), "U A[a] R(a) A")
+      assert.strictEqual(Transcript.print(yield* agent.messages), "U A U A[a] R(a) A")
+      assert.deepStrictEqual(seen, recorder.events)
+    }).pipe(on(fine, calls([["a", "slow", {}]]), fine)))
+
   it.effect("H3: left behind and removed, it hears nothing more", () =>
     Effect.gen(function*() {
       const { agent } = yield* watched({ tools: [working], gracePeriod: 0 })

@@ -27,6 +27,14 @@ describe("close", () => {
       }))
   }
 
+  it.effect("I3: a run is settled once, however often it is ended", () =>
+    Effect.gen(function*() {
+      let settled = 0
+      const { run } = broken(Effect.sync(() => void settled++))
+      yield* logged(Effect.all([close(run, RunOutcome.Aborted(), 0), close(run, RunOutcome.Aborted(), 0)]))
+      assert.strictEqual(settled, 1)
+    }))
+
   it.effect("A4: whoever was replaced ends nothing", () =>
     Effect.gen(function*() {
       const { done, run } = broken(Effect.void)
