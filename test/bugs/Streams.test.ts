@@ -296,6 +296,7 @@ describe("Streams", () => {
     ["a stop reason pending", [start, ...textOpen, { type: "done", stopReason: "pending" }], "error", par],
     ["content that is no list", [start, ...textOpen, { type: "done", content: "par" }], "error", par],
     ["content with a hole", [start, ...textOpen, { type: "done", content: [null] }], "error", par],
+    ["content with half a block", [start, ...textOpen, { type: "done", content: [{ type: "text" }] }], "error", par],
     ["usage that is none", [start, ...textOpen, { type: "done", usage: { input: "many" } }], "error", par],
     ["usage that is none, at the start", [{ type: "start", usage: { input: "many" } }, ...textOpen, done], "error", []]
   ]
