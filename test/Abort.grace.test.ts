@@ -10,7 +10,7 @@ import { finish, type Setting } from "./utils/play.ts"
 import { abortAfter, answers, executions, scene, shape } from "./utils/scene.ts"
 import { deaf, slow, tool } from "./utils/timedTools.ts"
 
-const { calls, hang, text } = ScriptedModel
+const { calls, error, hang, text } = ScriptedModel
 
 /** How long the next key takes. */
 const pause: Array<number> = []
@@ -354,6 +354,35 @@ describe("Abort and its grace", () => {
           assert.deepStrictEqual(log, ["interrupted"])
           assert.strictEqual(yield* shape(world), "U A{aborted}")
         }))
+    })
+
+    it.effect("A3, I5: one that is asked when the grace is over is interrupted at once", () => {
+      const log: Array<string> = []
+      const hook = Effect.onInterrupt(Effect.never, () => Effect.sync(() => void log.push("interrupted")))
+      return scene({
+        responses: [calls([["a", "deaf", {}]])],
+        tools: [deaf("deaf", 60_000)],
+        hooks: [Hooks.finishTurn(() => hook)]
+      }, (world) =>
+        Effect.gen(function*() {
+          const { at, outcome } = yield* abortAfter(world, 100, 1000)
+          assert.deepStrictEqual([at, outcome, log], [1100, "Aborted", ["interrupted"]])
+          assert.strictEqual(yield* shape(world), "U A[a] R(a!)")
+        }))
+    })
+
+    it.effect("A4, H5: one that works on a turn that failed is interrupted at once", () => {
+      const log: Array<string> = []
+      const hook = Effect.onInterrupt(Effect.never, () => Effect.sync(() => void log.push("interrupted")))
+      return scene(
+        { responses: [error("overloaded")], hooks: [Hooks.finishTurn(() => hook)] },
+        (world) =>
+          Effect.gen(function*() {
+            const { at, outcome } = yield* abortAfter(world, 100)
+            assert.deepStrictEqual([at, outcome, log], [100, "Failed", ["interrupted"]])
+            assert.strictEqual(yield* shape(world), "U A{error}")
+          })
+      )
     })
 
     it.effect("A3: one that fails changes nothing about the abort", () =>

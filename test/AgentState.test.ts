@@ -447,6 +447,20 @@ describe("System messages", () => {
       yield* assertDeclared
     }).pipe(withModel(calls("__proto__", "constructor", "toString", "hasOwnProperty"), fine, fine)))
 
+  it.effect("S3: a list of tools that was changed after it was used is read again", () =>
+    Effect.gen(function*() {
+      const list: Array<Tools.Tool> = [echo]
+      const agent = yield* Agent.make({ tools: list })
+      yield* agent.prompt("one")
+      list.push(slow)
+      yield* agent.setTools(list)
+      yield* agent.prompt("two")
+      assert.deepStrictEqual(changes(yield* agent.messages), ["+echo", "+slow"])
+      yield* assertDeclared
+      list.push(echo)
+      assert.strictEqual((yield* Effect.flip(agent.setTools(list))).reason, "DuplicateTool")
+    }).pipe(withModel(fine, fine)))
+
   it.effect("S3: setting the tools there are declares nothing", () =>
     Effect.gen(function*() {
       const agent = yield* Agent.make({ tools: [echo, slow] })

@@ -210,6 +210,19 @@ describe("Continue", () => {
       assert.strictEqual(Transcript.print(run.messages), "R(b!) R(c!) A")
     }).pipe(withModel(fine)))
 
+  it.effect("Q4, T8: of two calls of one id the one without a result gets one", () =>
+    Effect.gen(function*() {
+      const agent = yield* Agent.make({ tools: [echo] })
+      yield* agent.appendMessages([
+        Messages.user("u"),
+        Messages.assistant([call("a"), call("a")]),
+        Messages.toolResult(call("a"), "r")
+      ])
+      const run = yield* agent.continue
+      assert.strictEqual(Transcript.print(run.messages), "R(a!) A")
+      assert.strictEqual(Transcript.print((yield* ScriptedModel.requests)[0]!.messages), "U A[a,a] R(a) R(a!)")
+    }).pipe(withModel(fine)))
+
   it.effect("Q4: answering open calls takes nothing from the queues but the usual steering read", () =>
     Effect.gen(function*() {
       const agent = yield* Agent.make({

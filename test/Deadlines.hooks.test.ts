@@ -183,4 +183,28 @@ describe("A hook's time", () => {
         }))
     }
   }
+
+  for (const [which, work, stops] of works) {
+    test(`B104, H5: finishTurn ${which}, asked about a turn that failed: it ends at its deadline`, () =>
+      Effect.gen(function*() {
+        const wait = once(work)
+        const trial = yield* makeTrial({
+          responses: [ScriptedModel.error("overloaded"), fine],
+          hooks: [Hooks.finishTurn(() => wait)],
+          hookTimeout: 30
+        })
+        const run = yield* trial.start()
+        yield* pass(stops ? 30 : 1030)
+        const [{ outcome }, settledAt] = yield* Fiber.join(run)
+        assert.strictEqual(settledAt, stops ? 30 : 1030)
+        assert(outcome._tag === "Failed" && outcome.error._tag === "HookError")
+        assert.deepStrictEqual(
+          [outcome.error.hook, outcome.error.message],
+          ["finishTurn", "The finishTurn hook timed out after 30 ms"]
+        )
+        assert.strictEqual(yield* trial.shape, "U A{error} A{error}")
+        yield* trial.nothingFollows
+        assert.strictEqual((yield* trial.run("again")).outcome._tag, "Completed")
+      }))
+  }
 })

@@ -1,6 +1,6 @@
 /** How long the model's stream may keep silent: to its first event, and between events. */
 import { assert, describe } from "@effect/vitest"
-import { Effect, Fiber, Stream } from "effect"
+import { Channel, Effect, Fiber, Scope, Stream } from "effect"
 import { Errors, type StreamFn } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
 import { nothingLives, pass, subscribe, test } from "./utils/leaks.ts"
@@ -51,6 +51,12 @@ describe("The model's silence", () => {
     { ...silent, name: "a connection that never stands", stops: true, stream: () => Stream.unwrap(Effect.never) },
     {
       ...silent,
+      name: "silence behind a connection that took a part of the time",
+      stops: true,
+      stream: () => Stream.fromPull(Effect.as(Effect.sleep(20_000), Effect.never))
+    },
+    {
+      ...silent,
       name: "a deaf connection",
       stops: false,
       stream: (scripted) => Stream.unwrap(Effect.as(deafFor(600_000), scripted))
@@ -66,6 +72,15 @@ describe("The model's silence", () => {
       name: "silence with a slow end of the connection",
       stops: false,
       stream: () => Stream.ensuring(Stream.never, Effect.sleep(600_000))
+    },
+    {
+      ...silent,
+      name: "silence with a slow end of its scope",
+      stops: false,
+      stream: () =>
+        Stream.fromChannel(
+          Channel.fromTransform((_, scope) => Effect.as(Scope.addFinalizer(scope, Effect.sleep(600_000)), Effect.never))
+        )
     },
     { ...stuck, name: "silence in the middle", stops: true, stream: () => Stream.concat(half, Stream.never) },
     {
@@ -90,7 +105,7 @@ describe("The model's silence", () => {
   ]
   for (const [setting, of] of settings.slice(0, 4)) {
     for (const { at, message, name, options, stops, stream, text } of cases) {
-      test(`B92: ${name}, ${setting}`, () =>
+      test(`B92, M4: ${name}, ${setting}`, () =>
         Effect.gen(function*() {
           const trial = yield* makeTrial({ ...of, ...options, wrap: firstTime(stream), otherwise: fine })
           const run = yield* trial.start()

@@ -390,6 +390,38 @@ describe("A budget around", () => {
       assert.strictEqual(yield* trial.requests, 3)
     }).pipe(Effect.provide(Budget.layer({ turns: 3 }))))
 
+  for (const [limit, around] of [["tokens", { tokens: 25 }], ["cost", { cost: 0.6 }]] as const) {
+    test(`L7: an agent with limits of its own spends the ${limit} around it, too`, () =>
+      Effect.gen(function*() {
+        const trial = yield* makeTrial({
+          limits: { tokens: 1000, cost: 1000 },
+          tools: [quick("a")],
+          otherwise: (_, index) =>
+            ScriptedModel.calls([[`c${index}`, "a", {}]], { usage: { input: 10, cost: { total: 0.25 } } })
+        })
+        assert.deepStrictEqual((yield* trial.run()).outcome, limited(limit))
+        assert.strictEqual(yield* trial.requests, 3)
+        const spent = yield* Budget.spent
+        assert.deepStrictEqual([spent?.tokens, spent?.cost], [30, 0.75])
+      }).pipe(Effect.provide(Budget.layer(around))))
+  }
+
+  test("L7: an agent with limits of its own has the time that is left around it", () =>
+    Effect.gen(function*() {
+      const trial = yield* makeTrial({
+        limits: { turns: 1000, duration: "1 hour" },
+        otherwise: ScriptedModel.text("x", { after: 40 })
+      })
+      const first = yield* trial.start("1")
+      yield* pass(40)
+      assert.strictEqual((yield* Fiber.join(first))[0].outcome._tag, "Completed")
+      const run = yield* trial.start("2")
+      yield* pass(20)
+      const [{ outcome }, at] = yield* Fiber.join(run)
+      assert.deepStrictEqual([outcome, at], [limited("duration"), 60])
+      assert.strictEqual(yield* trial.shape, "U A U A{aborted}")
+    }).pipe(Effect.provide(Budget.layer({ duration: 60 }))))
+
   test("L7: a budget inside of a budget", () =>
     Effect.gen(function*() {
       const inner = Effect.gen(function*() {

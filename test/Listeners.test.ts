@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Scope } from "effect"
+import { Cause, Context, Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { Agent, Errors, type Events, Hooks, Loop, Messages, Queues } from "../src/index.ts"
+import { Agent, Budget, Errors, type Events, Hooks, Loop, Messages, Queues } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import { logged } from "./utils/agents.ts"
 import { ofType, Recorder } from "./utils/events.ts"
@@ -353,6 +353,26 @@ describe("Listeners that hang", () => {
       assert.deepStrictEqual(seen, recorder.events)
     }).pipe(on(...responses, fine)))
 
+  it.effect("H3, A4: left behind at the end of a run and free in the middle of the next one, it ends neither", () =>
+    Effect.gen(function*() {
+      const { agent, recorder } = yield* watched({ tools: [slow("slow", 1000)], gracePeriod: 0 })
+      const { free, listener, seen } = yield* hanging("agent_end")
+      yield* agent.subscribe(listener)
+      const first = yield* Effect.forkChild(agent.prompt("go"))
+      yield* TestClock.adjust(100)
+      yield* agent.abort
+      assert.strictEqual((yield* Fiber.join(first)).outcome._tag, "Completed")
+      const second = yield* Effect.forkChild(agent.prompt("again"))
+      yield* TestClock.adjust(100)
+      yield* free
+      assert.isTrue((yield* agent.state).isStreaming)
+      yield* TestClock.adjust(1000)
+      const { messages } = yield* Fiber.join(second)
+      assert.strictEqual(Transcript.print(messages), "U A[a] R(a) A")
+      assert.strictEqual(Transcript.print(yield* agent.messages), "U A U A[a] R(a) A")
+      assert.deepStrictEqual(seen, recorder.events)
+    }).pipe(on(fine, calls([["a", "slow", {}]]), fine)))
+
   it.effect("H3: left behind and removed, it hears nothing more", () =>
     Effect.gen(function*() {
       const { agent } = yield* watched({ tools: [working], gracePeriod: 0 })
@@ -365,6 +385,22 @@ describe("Listeners that hang", () => {
       yield* remove
       yield* free
       assert.deepStrictEqual(seen.map(({ type }) => type), ["agent_start", "turn_start"])
+    }).pipe(on()))
+
+  it.effect("H3: one behind it that was removed before it was left behind hears nothing more", () =>
+    Effect.gen(function*() {
+      const { agent } = yield* watched({ tools: [working], gracePeriod: 0 })
+      const { free, listener } = yield* hanging("turn_start")
+      yield* agent.subscribe(listener)
+      const behind = new Recorder()
+      const remove = yield* agent.subscribe(behind.record)
+      const fiber = yield* Effect.forkChild(agent.prompt("go"))
+      yield* TestClock.adjust(100)
+      yield* remove
+      yield* agent.abort
+      yield* Fiber.join(fiber)
+      yield* free
+      assert.deepStrictEqual(behind.events.map(({ type }) => type), ["agent_start"])
     }).pipe(on()))
 
   it.effect("H3 A4: one that fails when it is free again is logged, required or not", () =>
@@ -592,4 +628,19 @@ describe("Subscribing and unsubscribing", () => {
       yield* agent.prompt("go")
       assert.deepStrictEqual(sink.slice(0, 4), small)
     }).pipe(on(fine)))
+
+  it.effect("H3, A1, L7: one that a tool subscribes is inside of the runs it hears of, and not of the one it came from", () =>
+    Effect.gen(function*() {
+      const seen: Array<unknown> = []
+      const look = Effect.gen(function*() {
+        const waited = yield* Effect.exit(Effect.timeout(agent.awaitIdle, "1 minute"))
+        const error = Exit.isFailure(waited) ? Cause.squash(waited.cause) : undefined
+        seen.push([error instanceof Errors.AgentBusy, (yield* Budget.spent)?.turns])
+      })
+      const listener: Agent.Listener = ({ type }) => type === "turn_end" ? look : undefined
+      const watch = tool("watch", () => Effect.as(agent.subscribe(listener), "watching"))
+      const agent: Agent.AgentService = yield* Agent.make({ tools: [watch], limits: { turns: 5 } })
+      for (const prompt of ["go", "again"]) yield* finish(agent.prompt(prompt))
+      assert.deepStrictEqual(seen, [[true, 1], [true, 2], [true, 1]])
+    }).pipe(on(calls([["a", "watch", {}]]), fine, fine)))
 })

@@ -384,6 +384,21 @@ describe("Nothing is lost or delivered twice", () => {
       assert.deepStrictEqual(said(messages), ["go", "twice", "twice", "twice", "twice"])
     }).pipe(withEndlessModel(fine)))
 
+  it.effect("Q3: one object that is posted twice to a queue has two receipts", () =>
+    Effect.gen(function*() {
+      const queue = yield* Queues.make("all")
+      const message = Messages.user("twice")
+      const receipts = [queue.post("1", message, true), queue.post("2", message, true)]
+      const first = queue.messages[0]!
+      assert.isTrue(queue.withdraw("2"))
+      assert.deepStrictEqual(queue.messages, [first])
+      queue.delivered(queue.take()[0]!, 3)
+      assert.deepStrictEqual(yield* Effect.forEach(receipts, ({ delivered }) => delivered), [
+        Queues.Delivery.Delivered({ turn: 3 }),
+        Queues.Delivery.Withdrawn()
+      ])
+    }), 1000)
+
   for (const at of ["message_start", "message_end"] as const) {
     it.effect(`Q3 I4: an abort at the ${at} of a queued message leaves it in the transcript and the others in the queue`, () =>
       Effect.gen(function*() {

@@ -198,6 +198,41 @@ describe("runToolCall", () => {
       }
     }))
 
+  it.effect("T7: code that interrupts the fiber it works in does not interrupt the tool that made the call", () =>
+    Effect.gen(function*() {
+      const stopHere = Effect.withFiber((fiber) => {
+        fiber.interruptUnsafe()
+        return Effect.yieldNow
+      })
+      const seen: Array<string> = []
+      const watch = Hooks.afterToolCall(({ result, toolCall }) =>
+        void seen.push(`${toolCall.id} ${resultText(result)}`)
+      )
+      const bad = tool("bad", () => Effect.as(stopHere, "done"))
+      const stopped = yield* nested({ id: "n1", name: "bad" }, [bad]).pipe(Effect.provide(Hooks.layer(watch)))
+      assert.deepStrictEqual([stopped.isError, resultText(stopped.result)], [true, "Tool \"bad\" was interrupted"])
+      assert.deepStrictEqual(seen, ["n1 Tool \"bad\" was interrupted", "a got Tool \"bad\" was interrupted"])
+      const hook = Hooks.beforeToolCall(({ toolCall }) => toolCall.id === "n1" ? stopHere : undefined)
+      const refused = yield* nested({ id: "n1", name: "double", arguments: { n: 1 } }).pipe(
+        Effect.provide(Hooks.layer(hook))
+      )
+      assert.isTrue(refused.isError)
+    }))
+
+  it.effect("T7: calls nest thousands deep", () =>
+    Effect.gen(function*() {
+      const deep: Tools.Tool = Tools.make("deep", {
+        description: "Calls itself.",
+        parameters: Schema.Struct({ n: Schema.Int }),
+        execute: ({ n }, { runToolCall }) =>
+          n === 0
+            ? Effect.succeed("bottom")
+            : Effect.map(runToolCall({ id: `${n}`, name: "deep", arguments: { n: n - 1 } }), ({ result }) => result)
+      })
+      const outcome = yield* nested({ id: "n1", name: "deep", arguments: { n: 5000 } }, [deep])
+      assert.deepStrictEqual([outcome.isError, resultText(outcome.result)], [false, "bottom"])
+    }))
+
   it.effect("T7: a nested terminate does not stop the run", () =>
     Effect.gen(function*() {
       const outcome = yield* nested({ id: "n1", name: "stop" }, [

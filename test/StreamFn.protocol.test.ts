@@ -184,6 +184,20 @@ describe("StreamFn protocol", () => {
         }))
     }
 
+    it.effect("M2, I6: what a usage leaves out counts as none", () =>
+      Effect.gen(function*() {
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what a sloppy provider gives
+        const usage = { input: 5, totalTokens: 5, cost: { total: 0.5 } } as Messages.Usage
+        const { message } = yield* respond([{ type: "start" }, { type: "done", usage }])
+        const { cost } = Messages.emptyUsage
+        assert.deepStrictEqual(message.usage, {
+          ...Messages.emptyUsage,
+          input: 5,
+          totalTokens: 5,
+          cost: { ...cost, total: 0.5 }
+        })
+      }))
+
     it.effect("M4: a violation ends the stream at once, and its finalizers run", () =>
       Effect.gen(function*() {
         const recorder = new Recorder()

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { ConvertToLlm, Hooks, Messages } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
+import { logged } from "./utils/agents.ts"
 import { ofType } from "./utils/events.ts"
 import { continueLoop, finish, loop, stage, watched } from "./utils/play.ts"
 import { quick } from "./utils/timedTools.ts"
@@ -230,6 +231,28 @@ describe("StreamFn", () => {
         ]
         assert.deepStrictEqual((yield* requestOf(messages)).messages, messages)
       }))
+
+    const cut: Record<string, readonly [cut: ReadonlyArray<Messages.AgentMessage>, reported: number]> = {
+      "a result": [[user, done(one)], 1],
+      "a call": [[user, Messages.assistant([words, one]), user], 1],
+      "a call, two results and a second result": [
+        [done(one), user, Messages.assistant([one, two]), done(two), done(two), user, done(one)],
+        4
+      ],
+      "nothing": [[user, Messages.assistant([one]), done(one)], 0],
+      "nothing but the calls of a message that failed": [
+        [user, Messages.assistant([words, one], { stopReason: "error" }), user],
+        0
+      ]
+    }
+    for (const [name, [messages, reported]] of Object.entries(cut)) {
+      it.effect(`M1 (split-pair): the log tells how much was left out: ${name}`, () =>
+        Effect.gen(function*() {
+          const [, log] = yield* logged(requestOf([user], [Hooks.transformContext(() => messages)]))
+          const lines = log.filter((entry) => entry.includes("left out of the request"))
+          assert.deepStrictEqual(lines.map((entry) => Number.parseInt(entry, 10)), reported === 0 ? [] : [reported])
+        }))
+    }
 
     it.effect("M1: what a hook cut apart is left out of the request, never of the transcript", () =>
       Effect.gen(function*() {

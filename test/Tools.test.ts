@@ -67,6 +67,25 @@ describe("Tools, gate 1: the tool exists", () => {
 })
 
 describe("Tools, gate 2: the arguments", () => {
+  it.effect("section 6: an argument called `__proto__` is a field, not a prototype, parsed by whomever", () =>
+    Effect.gen(function*() {
+      const json = "{\"__proto__\":{\"polluted\":true},\"o\":{\"__proto__\":1}}"
+      const parsed: Messages.JsonObject = JSON.parse(json)
+      const odd = Tools.dynamic("odd", {
+        description: "Writes its arguments down.",
+        parameters: { type: "object" },
+        execute: (args, { toolCall }) =>
+          Effect.sync(() => {
+            assert.strictEqual(Object.getPrototypeOf(args), Object.prototype)
+            return [JSON.stringify(args), JSON.stringify(toolCall.arguments)].join(" ")
+          })
+      })
+      for (const args of [json, parsed]) {
+        const { text } = yield* callTool(odd, args)
+        assert.strictEqual(text, `${json} ${json}`)
+      }
+    }))
+
   it.effect("T1 B79: arguments that do not decode are an error result and the tool does not run", () =>
     Effect.gen(function*() {
       let ran = 0

@@ -95,7 +95,7 @@ describe("B112 broken histories", () => {
         assert.strictEqual(Transcript.print(first.messages), mended)
       }))
 
-    test(`B112 ${name}: an agent repairs it when it is made, and says so`, () =>
+    test(`B112 (I1) ${name}: an agent repairs it when it is made, and says so`, () =>
       Effect.gen(function*() {
         const trial = yield* makeTrial({ messages: broken, otherwise: fine })
         assert.strictEqual(yield* trial.shape, mended)

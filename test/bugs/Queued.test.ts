@@ -153,6 +153,30 @@ describe("B26 a follow-up that a listener of the end queues runs before the agen
       yield* trial.nothingFollows
     }))
 
+  test("B26 (A1, Q5) an abort by the listener that queues it: it stays queued, and nothing runs", () =>
+    Effect.gen(function*() {
+      const trial = yield* makeTrial({ otherwise: fine })
+      const act = Effect.suspend(() => Effect.andThen(trial.followUp("F"), trial.agent.abort))
+      yield* subscribe(trial.agent, onFirst("agent_end", 1, act))
+      assert.strictEqual((yield* trial.run("p")).outcome._tag, "Completed")
+      assert.deepStrictEqual([yield* trial.shape, yield* trial.queued], ["U A", ["F"]])
+    }))
+
+  test("B26 (A1, Q5) an abort between the run and the further one: it stays queued, and nothing runs", () =>
+    Effect.gen(function*() {
+      const trial = yield* makeTrial({ otherwise: fine, audience: "plain" })
+      let over = false
+      const aborting: Effect.Effect<void> = Effect.suspend(() =>
+        over ? trial.agent.abort : Effect.andThen(Effect.yieldNow, aborting)
+      )
+      const act = Effect.suspend(() => Effect.map(trial.followUp("F"), () => over = true))
+      yield* subscribe(trial.agent, onFirst("agent_end", 1, act))
+      const abort = yield* Effect.forkChild(aborting)
+      assert.strictEqual((yield* trial.run("p")).outcome._tag, "Completed")
+      yield* Fiber.join(abort)
+      assert.deepStrictEqual([yield* trial.shape, yield* trial.queued], ["U A", ["F"]])
+    }))
+
   test("B26 (H3) an observer that does not hold up the run learns from the receipt what became of it", () =>
     Effect.gen(function*() {
       const trial = yield* makeTrial({ otherwise: fine })

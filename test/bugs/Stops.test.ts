@@ -91,6 +91,23 @@ describe("B07 a run that is stopped before it starts makes no request", () => {
       assert.strictEqual(yield* trial.requests, 1)
     }))
 
+  test("B07 (H1) the scope of the agent has closed: prompt and continue say so, and take nothing", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.make()
+      const trial = yield* Scope.provide(makeTrial({ otherwise: fine }), scope)
+      yield* trial.run("1")
+      yield* Scope.close(scope, Exit.void)
+      yield* trial.followUp("2")
+      const prompting = yield* Effect.forkChild(Effect.flip(trial.agent.prompt("3")))
+      const continuing = yield* Effect.forkChild(Effect.flip(trial.agent.continue))
+      yield* pass("1 hour")
+      for (const error of [yield* Fiber.join(prompting), yield* Fiber.join(continuing)]) {
+        assert.deepStrictEqual([error._tag, error.reason], ["AgentBusy", "Closed"])
+      }
+      assert.deepStrictEqual([yield* trial.queued, yield* trial.requests], [["2"], 1])
+      assert.strictEqual(yield* trial.shape, "U A")
+    }))
+
   test("B07 the loop alone, interrupted in the same tick, tells nobody", () =>
     Effect.gen(function*() {
       const model = yield* ScriptedModel.make([fine])

@@ -296,7 +296,9 @@ describe("Streams", () => {
     ["a stop reason pending", [start, ...textOpen, { type: "done", stopReason: "pending" }], "error", par],
     ["content that is no list", [start, ...textOpen, { type: "done", content: "par" }], "error", par],
     ["content with a hole", [start, ...textOpen, { type: "done", content: [null] }], "error", par],
-    ["usage that is none", [start, ...textOpen, { type: "done", usage: { input: "many" } }], "error", par]
+    ["content with half a block", [start, ...textOpen, { type: "done", content: [{ type: "text" }] }], "error", par],
+    ["usage that is none", [start, ...textOpen, { type: "done", usage: { input: "many" } }], "error", par],
+    ["usage that is none, at the start", [{ type: "start", usage: { input: "many" } }, ...textOpen, done], "error", []]
   ]
   for (const [name, list, stopReason, content] of sloppy) {
     it.effect(`B89 (M2, M4): ${name}: one assistant message that ends with ${stopReason}, and the next prompt works`, () =>

@@ -358,7 +358,7 @@ describe("What tools give back", () => {
   // --- B72 ---
 
   for (const mode of modes) {
-    it.effect(`B72: the transcript keeps a million characters of 20 MB and says what is missing; the event has them all, ${mode}`, () =>
+    it.effect(`B72 (T4): the transcript keeps a million characters of 20 MB and says what is missing; the event has them all, ${mode}`, () =>
       Effect.gen(function*() {
         const size = 20_000_000
         const { hook, seen } = watching()

@@ -101,12 +101,19 @@ describe("Calls", () => {
         responses: [
           calls([write(1, "a"), write(2, "a")], { chunks: 3 }),
           events([{ type: "start" }, { type: "done", stopReason: "toolUse", content: [call(3), call(4)] }]),
+          events([
+            { type: "start" },
+            { type: "toolcall_start", contentIndex: 0, id: "a", name: "write" },
+            { type: "toolcall_end", contentIndex: 0, arguments: { n: 0 } },
+            // What stood there is replaced, its id is free again.
+            { type: "done", stopReason: "toolUse", content: [call(5)] }
+          ]),
           fine
         ],
         tools: [tool]
       })
-      assert.strictEqual(scene.shape, "U A[a,a_2] R(a) R(a_2) A[a,a_2] R(a) R(a_2) A")
-      assert.deepStrictEqual(ran, [1, 2, 3, 4].map((n) => ({ n })))
+      assert.strictEqual(scene.shape, "U A[a,a_2] R(a) R(a_2) A[a,a_2] R(a) R(a_2) A[a] R(a) A")
+      assert.deepStrictEqual(ran, [1, 2, 3, 4, 5].map((n) => ({ n })))
       for (const { message } of ofType(scene.events, "message_update")) {
         const ids = Messages.toolCalls(message).map(({ id }) => id)
         assert.deepStrictEqual(ids, ["a", "a_2"].slice(0, ids.length))

@@ -50,6 +50,11 @@ const repaired: ReadonlyArray<readonly [schema: JsonObject, value: Json, out: Js
   [{ anyOf: [{ type: "object", properties: { t: { const: "a" } }, required: ["t"] }, record] }, { k: "1" }, { k: 1 }],
   [{ oneOf: [boolean, integer] }, "3", 3],
   [{ anyOf: [integer, number] }, "4.5", 4.5],
+  [
+    { anyOf: [{ properties: { a: number, t: { const: "a" } } }, { properties: { a: number, b: number } }] },
+    { a: "1", b: "2", t: "b" },
+    { a: 1, b: 2, t: "b" }
+  ],
   [{ allOf: [{ properties: { a: number } }, { properties: { b: boolean } }] }, { a: "1", b: "true" }, {
     a: 1,
     b: true
@@ -210,6 +215,20 @@ describe("coerce", () => {
     let value: Json = { n: "wrong" }
     for (let depth = 0; depth < 40; depth++) value = { next: value }
     assert.strictEqual(repair(schema, value), value)
+  })
+
+  it("a schema that branches without end is left after some time", () => {
+    let looked = 0
+    const $defs: Record<string, JsonObject> = { d23: number }
+    for (let depth = 22; depth >= 0; depth--) {
+      const ref = { $ref: `#/$defs/d${depth + 1}` }
+      const twice = { ...ref, allOf: [ref] }
+      $defs[`d${depth}`] = Object.defineProperty(twice, "allOf", { get: () => (looked++, [ref]) })
+    }
+    const schema: JsonObject = { $ref: "#/$defs/d0", $defs }
+    coerce(compile({}), schema, "x")
+    assert.isAbove(looked, 1000)
+    assert.isBelow(looked, 4_000_000)
   })
 
   const fields = {
