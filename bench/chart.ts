@@ -47,7 +47,7 @@ const style = `
     .dot { stroke: #0d1117 }
   }`
 
-const colours = ["#bf8700", "#8250df", "#cf222e", "#1a7f37", "#bc4c00", "#d4a72c", "#6e7781"]
+const colours = ["#bf8700", "#8250df", "#cf222e", "#1a7f37", "#bc4c00", "#1b9aa1", "#6e7781"]
 
 const escape = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll("`", "")
 

@@ -18,7 +18,10 @@ export interface AnswerPoint {
 
 /** Milliseconds of the processor, so that a busy machine gets no less warm. */
 const warmUpTime = 200
-const measuringTime = 600
+const measuringTime = 1200
+
+/** Milliseconds that were measured, without the preparation of each sample. */
+const enough = 400
 
 const maxSamples = 60
 
@@ -52,8 +55,12 @@ const warmUp = async (contender: Contender, workload: Workload): Promise<void> =
 const measure = async (work: () => Promise<Measured>): Promise<Measured> => {
   const spent = watch()
   const all: Array<Measured> = []
-  do all.push(await work())
-  while (spent() < measuringTime && all.length < maxSamples)
+  let measured = 0
+  do {
+    const sample = await work()
+    all.push(sample)
+    measured += sample.value
+  } while (measured < enough && spent() < measuringTime && all.length < maxSamples)
   const values = all.slice(all.length >> 1).map(({ value }) => value)
   return { counts: all[0]!.counts, value: lowerQuartile(values) }
 }

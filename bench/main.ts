@@ -67,6 +67,11 @@ const main = async (): Promise<number> => {
   const verdicts = [...targets, ...peerTargets(rows, entries)].flatMap((target) => judge(target, rows) ?? [])
   print(rows, entries, verdicts)
   writeResults({ machine: machine(), entries, options, versions, rows, verdicts })
+  const rivals = verdicts.filter(({ target }) => target.rival === true)
+  if (rivals.length > 0) {
+    const held = rivals.filter(({ holds }) => holds).length
+    console.log(`\nAgainst other libraries: at least as fast in ${held} of ${rivals.length} comparisons.`)
+  }
   const missed = verdicts.filter(({ holds }) => !holds).length
   console.log(`\n${verdicts.length - missed} of ${verdicts.length} targets held.`)
   return options.check && missed > 0 ? 1 : 0

@@ -112,11 +112,13 @@ const named = (quantity: Quantity): string => {
   }
 }
 
-/** Targets, and whether they are held. */
+/** Targets, and whether they are held. Of those against other libraries the missed ones suffice. */
 export const targetTable = (verdicts: ReadonlyArray<Verdict>): string =>
   table(
     ["target", "measured", "spread", "must", "aim", "held"],
-    verdicts.map(({ holds, reachesAim, target: { bold, plain, quantity }, value, values }) => {
+    verdicts.filter(({ holds, target }) => !holds || target.rival !== true).map((
+      { holds, reachesAim, target: { bold, plain, quantity }, value, values }
+    ) => {
       const sign = quantity.type === "speed" ? "≥" : "≤"
       const unit = quantity.type === "amount" ? "" : "×"
       return [

@@ -40,5 +40,12 @@ const exchange = (n: number) => [
   assistant(text("done"), "stop")
 ]
 
-/** That many messages; a multiple of four. */
-export const storedTranscript = (messages: number) => Array.from({ length: messages / 4 }, (_, n) => exchange(n)).flat()
+const make = (messages: number) => Array.from({ length: messages / 4 }, (_, n) => exchange(n)).flat()
+
+let last: ReturnType<typeof make> = []
+
+/** That many messages, a multiple of four. Nobody may change them: who asks again gets the same, so that none become garbage. */
+export const storedTranscript = (messages: number) => {
+  if (last.length !== messages) last = make(messages)
+  return last.slice()
+}

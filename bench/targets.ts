@@ -22,6 +22,8 @@ export interface Target {
   readonly plain: number
   /** The aim. */
   readonly bold?: number | undefined
+  /** Against another library than pi 1.0.3. */
+  readonly rival?: boolean
 }
 
 const faster = (row: string, plain: number, bold?: number, over = base): Target => ({
@@ -95,7 +97,7 @@ export const peerTargets = (rows: ReadonlyArray<Row>, entries: ReadonlyArray<Ent
   return rows.filter(({ id, unit }) => unit === "ms" && id !== "import").flatMap(({ contenders, id, size }) =>
     rivals
       .filter((rival) => rival.id in contenders && !("cannot" in contenders[rival.id]!))
-      .map(({ id: over }): Target => ({ quantity: { type: "speed", row: id, size, over }, plain: 1 }))
+      .map(({ id: over }): Target => ({ quantity: { type: "speed", row: id, size, over }, plain: 1, rival: true }))
   )
 }
 
