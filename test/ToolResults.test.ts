@@ -39,8 +39,6 @@ class Custom extends Schema.TaggedError<Custom>()("Custom", { path: Schema.Strin
   }
 }
 
-class Missing extends Schema.TaggedError<Missing>()("Missing", { path: Schema.String }) {}
-
 const hostile = new Error("hidden")
 Object.defineProperty(hostile, "message", {
   get: () => {
@@ -53,7 +51,6 @@ describe("Tools that fail", () => {
     ["a string", "it broke", "it broke"],
     ["an Error", new Error("it broke"), "it broke"],
     ["a tagged error", new Custom({ path: "/tmp/x" }), "no file /tmp/x"],
-    ["a tagged error without a message", new Missing({ path: "/tmp/x" }), "Missing {\"path\":\"/tmp/x\"}"],
     ["a plain object", { code: 42 }, "42"],
     ["a number", 42, "42"],
     ["an array", ["it", "broke"], "broke"],

@@ -186,10 +186,10 @@ const settle = (run: Run): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (run.settled) return Effect.void
     run.settled = true
-    returnQueued(run)
-    return Effect.ensuring(
-      run.settle(run.result!),
-      Effect.sync(() => Deferred.doneUnsafe(run.done, Exit.succeed(run.result!)))
+    // Each of them is told, whatever becomes of the one before.
+    return Effect.sync(() => returnQueued(run)).pipe(
+      Effect.ensuring(Effect.suspend(() => run.settle(run.result!))),
+      Effect.ensuring(Effect.sync(() => Deferred.doneUnsafe(run.done, Exit.succeed(run.result!))))
     )
   })
 

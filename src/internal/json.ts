@@ -333,13 +333,9 @@ const describeError = (error: object, depth: number): string => {
   if (Array.isArray(errors) && errors.length > 0) {
     return errors.slice(0, 10).map((error) => describe(error, depth + 1)).join("; ")
   }
-  const name = textField(error, "_tag") ?? textField(error, "name") ?? "Error"
-  const fields = attempt(() => JSON.stringify({ ...error, ...unsaid }, replaceUnwritable()))
-  return fields === undefined || fields === "{}" ? name : `${name} ${fields}`
+  // Its other fields are for the program: they may hold what is not for a model (B81).
+  return textField(error, "_tag") ?? textField(error, "name") ?? "Error"
 }
-
-/** What of an error is said already, or is not for readers. */
-const unsaid = { _tag: undefined, name: undefined, message: undefined, stack: undefined, cause: undefined }
 
 const field = (value: object, key: string): unknown => attempt((): unknown => Reflect.get(value, key))
 

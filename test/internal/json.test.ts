@@ -258,15 +258,10 @@ describe("show", () => {
     ["function without a name", (() => () => {})(), "a function"],
     ["error", new Error("broken"), "broken"],
     ["error without a message", new TypeError(""), "TypeError"],
-    [
-      "error without a message, but with fields",
-      Object.assign(new TypeError("", { cause: "c" }), { code: 5, big: 5n }),
-      "TypeError {\"code\":5,\"big\":\"5\"}"
-    ],
     ["aggregate", new AggregateError([new Error("a"), "b", { c: 1 }]), "a; b; {\"c\":1}"],
     ["aggregate with a message", new AggregateError([new Error("a")], "all"), "all"],
     ["aggregate of nothing", new AggregateError([]), "AggregateError"],
-    ["tagged error", new NotFound({ path: "/x" }), "NotFound {\"path\":\"/x\"}"],
+    ["tagged error", new NotFound({ path: "/x" }), "NotFound"],
     ["tagged error with a message", new Refused({ message: "no" }), "no"],
     ["error with a cause", new Error("outer", { cause: new Error("secret") }), "outer"],
     ["Map", new Map([[1, 2]]), "\"[Map]\""],
