@@ -38,7 +38,7 @@ export class InvalidPrompt extends Data.TaggedError("InvalidPrompt")<{
 }> {}
 
 /**
- * There is nothing a run could continue from, or the loop's context cannot be used.
+ * There is nothing a run could continue from, or the loop's prompts, context or options cannot be used.
  *
  * @category errors
  * @since 0.1.0

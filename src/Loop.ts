@@ -23,10 +23,11 @@ import { openBatch, runBatch } from "./internal/batch.ts"
 import { withoutRun } from "./internal/currentRun.ts"
 import { Emitter, type Pending, subscriber } from "./internal/emitter.ts"
 import { eventStream } from "./internal/eventStream.ts"
+import { show } from "./internal/json.ts"
 import { abort, join, start, stopForListener } from "./internal/lifecycle.ts"
 import * as Log from "./internal/log.ts"
 import { readConfig, readSettings, type RunOptions } from "./internal/options.ts"
-import { mendMessages, readMessages } from "./internal/readMessages.ts"
+import { readContext, readMessages } from "./internal/readMessages.ts"
 import { ask, naming, respond } from "./internal/response.ts"
 import { type Held, Run } from "./internal/run.ts"
 import { timeOf } from "./internal/time.ts"
@@ -223,7 +224,7 @@ const update = (
   if (tools !== undefined && Result.isFailure(tools)) {
     return Effect.fail(new HookError({ hook, message: tools.failure.message, cause: tools.failure }))
   }
-  const messages = context?.messages === undefined ? undefined : mendMessages(context.messages)
+  const messages = context?.messages === undefined ? undefined : readContext(context.messages)
   if (messages !== undefined && Result.isFailure(messages)) {
     return Effect.fail(new HookError({ hook, message: messages.failure, cause: messages.failure }))
   }
@@ -323,18 +324,29 @@ const invalidContext = (error: { readonly message: string }): CannotContinue =>
 /** Told of every event after the `emit` of the options, whatever became of that. */
 type Reader = (event: AgentEvent) => Effect.Effect<void> | void
 
+/** A copy of what is given, which may be anything and do anything when it is read. */
+const readLoopContext = (context: LoopContext): Result.Result<LoopContext, CannotContinue> =>
+  Result.mapError(
+    Result.flatMap(
+      Result.try({
+        try: (): LoopContext => ({ messages: context.messages, tools: context.tools }),
+        catch: (failure) => `The context cannot be read: ${show(failure)}`
+      }),
+      ({ messages, tools }) => Result.map(readContext(messages), (mended) => ({ messages: mended, tools }))
+    ),
+    (message) => invalidContext({ message })
+  )
+
 const makeRun = Effect.fnUntraced(function*<R>(
-  context: LoopContext,
+  given: LoopContext,
   options: LoopOptions<unknown, R>,
   reader?: Reader
 ): Effect.fn.Return<Run, CannotContinue, StreamFn | R> {
   const services = yield* Effect.context<StreamFn | R>()
+  const context = yield* Effect.fromResult(readLoopContext(given))
   const config = yield* Effect.fromResult(Result.mapError(readConfig(options, services), invalidContext))
   const settings = yield* Effect.fromResult(
     Result.mapError(readSettings(options, context.tools, services), invalidContext)
-  )
-  const messages = yield* Effect.fromResult(
-    Result.mapError(mendMessages(context.messages), (message) => invalidContext({ message }))
   )
   const own = withoutRun(services)
   const list = [options.emit, reader].flatMap((emit) => emit === undefined ? [] : [subscriber(emit, own, false)])
@@ -347,7 +359,7 @@ const makeRun = Effect.fnUntraced(function*<R>(
       notes: []
     },
     settings,
-    transcript: new Transcript(messages),
+    transcript: new Transcript(context.messages),
     budget: yield* Budget,
     now: timeOf(yield* Clock.Clock),
     emitter: (run, reduce) => new Emitter({ list }, reduce, stopForListener(run)),
@@ -355,17 +367,20 @@ const makeRun = Effect.fnUntraced(function*<R>(
   })
 })
 
-const runFrom = <R>(
-  beginning: Beginning,
+/** `begin` gives the beginning of a run on a context that was read. */
+const runFrom = Effect.fnUntraced(function*<R>(
+  begin: (messages: ReadonlyArray<AgentMessage>) => Result.Result<Beginning, CannotContinue>,
   context: LoopContext,
   options: LoopOptions<unknown, R>,
   reader?: Reader
-): Effect.Effect<RunResult, CannotContinue, StreamFn | R> =>
-  Effect.flatMap(makeRun(context, options, reader), (run) =>
-    // There is no moment between start and wait at which an interruption could get lost.
-    Effect.uninterruptibleMask((restore) =>
-      Effect.andThen(start(run, doubleLoop(run, beginning)), join(restore, run.done, abort(run)))
-    ))
+): Effect.fn.Return<RunResult, CannotContinue, StreamFn | R> {
+  const run = yield* makeRun(context, options, reader)
+  const beginning = yield* Effect.fromResult(begin(run.transcript.messages))
+  // There is no moment between start and wait at which an interruption could get lost.
+  return yield* Effect.uninterruptibleMask((restore) =>
+    Effect.andThen(start(run, doubleLoop(run, beginning)), join(restore, run.done, abort(run)))
+  )
+})
 
 /**
  * Runs the loop on a context to which the prompts are added, and gives the outcome and what was added.
@@ -378,7 +393,7 @@ const runFrom = <R>(
  * **Gotchas**
  *
  * Interrupting it ends the run like an abort: every call is answered and `agent_end` is emitted before the interruption
- * goes on. Fails with `CannotContinue` when tools or options cannot be used. Source: pi's `runAgentLoop`.
+ * goes on. Fails with `CannotContinue` when prompts, context or options cannot be used. Source: pi's `runAgentLoop`.
  *
  * **Example** (One question)
  *
@@ -396,20 +411,26 @@ export const run = <const T extends ReadonlyArray<Any>, E = never, R = never>(
   context: LoopContext<T>,
   options: LoopOptions<E, R> = {}
 ): Effect.Effect<RunResult, CannotContinue, StreamFn | R | Services<T[number]>> =>
-  runFrom({ _tag: "Prompts", results: noMessages, prompts, fromSteering: false }, context, options)
+  runFrom(() => fromPrompts(prompts), context, options)
 
-const checkContinue = (messages: ReadonlyArray<AgentMessage>): Effect.Effect<void, CannotContinue> => {
+const fromPrompts = (prompts: ReadonlyArray<AgentMessage>): Result.Result<Beginning, CannotContinue> =>
+  Result.mapBoth(readMessages(prompts), {
+    onSuccess: (read): Beginning => ({ _tag: "Prompts", results: noMessages, prompts: read, fromSteering: false }),
+    onFailure: (problem) => invalidContext({ message: `The prompts do not decode: ${problem}` })
+  })
+
+const asItIs = (messages: ReadonlyArray<AgentMessage>): Result.Result<Beginning, CannotContinue> => {
   const last = messages.at(-1)
   if (last === undefined || messages.every((message) => message.role === "system")) {
-    return Effect.fail(
+    return Result.fail(
       new CannotContinue({ reason: "EmptyTranscript", message: "Cannot continue: no messages in context" })
     )
   }
   return last.role === "assistant"
-    ? Effect.fail(
+    ? Result.fail(
       new CannotContinue({ reason: "AssistantTail", message: "Cannot continue from message role: assistant" })
     )
-    : Effect.void
+    : Result.succeed({ _tag: "Continue", results: noMessages })
 }
 
 /**
@@ -426,8 +447,7 @@ const checkContinue = (messages: ReadonlyArray<AgentMessage>): Effect.Effect<voi
 export const continue_ = <const T extends ReadonlyArray<Any>, E = never, R = never>(
   context: LoopContext<T>,
   options: LoopOptions<E, R> = {}
-): Effect.Effect<RunResult, CannotContinue, StreamFn | R | Services<T[number]>> =>
-  Effect.andThen(checkContinue(context.messages), runFrom({ _tag: "Continue", results: noMessages }, context, options))
+): Effect.Effect<RunResult, CannotContinue, StreamFn | R | Services<T[number]>> => runFrom(asItIs, context, options)
 
 export {
   /**
@@ -467,7 +487,7 @@ export const stream = <const T extends ReadonlyArray<Any>, E = never, R = never>
 ): Stream.Stream<AgentEvent, CannotContinue, StreamFn | R | Services<T[number]>> =>
   eventStream((emit, taken) =>
     Effect.tap(
-      runFrom({ _tag: "Prompts", results: noMessages, prompts, fromSteering: false }, context, options, emit),
+      runFrom(() => fromPrompts(prompts), context, options, emit),
       ({ outcome }) => taken(outcome)
     )
   )

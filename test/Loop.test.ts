@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Clock, Effect, Exit, Fiber, Queue, Stream } from "effect"
+import { Cause, Clock, Effect, Exit, Fiber, Queue, Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { Hooks, Loop, Messages, Queues, StreamFn } from "../src/index.ts"
+import { type Errors, Hooks, Loop, Messages, Queues, StreamFn } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import { logged } from "./utils/agents.ts"
 import { Recorder, showAll } from "./utils/events.ts"
-import { lie } from "./utils/hostile.ts"
+import { lie, trap } from "./utils/hostile.ts"
 import { assertInvariants } from "./utils/invariants.ts"
 import { ended } from "./utils/journey.ts"
 import { continueLoop, finish, loop, stage } from "./utils/play.ts"
@@ -412,6 +412,95 @@ describe("Loop", () => {
           assert.deepStrictEqual(yield* ScriptedModel.requests, [])
         }).pipe(Effect.provide(ScriptedModel.layer([]))))
     }
+
+    const noMessage: ReadonlyArray<readonly [name: string, message: unknown]> = [
+      ["null", null],
+      ["a number", 5],
+      ["an object without a role", {}],
+      ["a user message without content", { role: "user", timestamp: 0 }],
+      ["a user message whose content is a number", { role: "user", content: 5, timestamp: 0 }],
+      ["a user message with a block that is null", { role: "user", content: [null], timestamp: 0 }],
+      ["a bare assistant message", { role: "assistant" }],
+      ["an assistant message whose content is text", { role: "assistant", content: "x", timestamp: 0 }],
+      ["a bare result", { role: "toolResult" }],
+      ["a system message with a tool that is null", { role: "system", content: "", toolsAdded: [null], timestamp: 0 }],
+      ["a message with a bigint", { role: "user", content: 5n, timestamp: 0 }],
+      ["a proxy that throws", trap]
+    ]
+    const invalid = (what: string, effect: Effect.Effect<unknown, Errors.CannotContinue, StreamFn.StreamFn>) =>
+      Effect.gen(function*() {
+        const error = failure(yield* Effect.exit(finish(effect)))
+        assert.deepStrictEqual([error?._tag, error?.reason], ["CannotContinue", "InvalidContext"], what)
+      })
+    for (const [name, message] of noMessage) {
+      it.effect(`L1 H5: ${name} as a prompt or in the context fails with CannotContinue, and nothing is told`, () =>
+        Effect.gen(function*() {
+          const recorder = new Recorder()
+          const emit = recorder.record
+          const messages = [lie<Messages.AgentMessage>(message)]
+          const good: Loop.LoopContext = { messages: [], tools: [] }
+          yield* invalid("prompt", Loop.run(messages, good, { emit }))
+          yield* invalid("prompt of a stream", Stream.runDrain(Loop.stream([user("x"), ...messages], good, { emit })))
+          yield* invalid("context", Loop.run([user("x")], { messages, tools: [] }, { emit }))
+          yield* invalid("context of a stream", Stream.runDrain(Loop.stream([user("x")], { messages, tools: [] })))
+          yield* invalid(
+            "continued context",
+            Loop.continue({ messages: [...messages, user("x")], tools: [] }, { emit })
+          )
+          yield* invalid("last message", Loop.continue({ messages, tools: [] }, { emit }))
+          assert.deepStrictEqual(recorder.shown, [])
+          assert.deepStrictEqual(yield* ScriptedModel.requests, [])
+        }).pipe(Effect.provide(ScriptedModel.layer([]))))
+    }
+
+    const noContext: ReadonlyArray<readonly [name: string, context: unknown]> = [
+      ["null", null],
+      ["nothing", undefined],
+      ["a text", "x"],
+      ["no messages", { tools: [] }],
+      ["messages that are a text", { messages: "x", tools: [] }],
+      ["no tools", { messages: [user("x")] }],
+      ["a tool that is null", { messages: [user("x")], tools: [null] }],
+      ["a proxy that throws", trap]
+    ]
+    for (const [name, context] of noContext) {
+      it.effect(`L1 H5: a context that is none (${name}) fails with CannotContinue`, () =>
+        Effect.gen(function*() {
+          yield* invalid("run", Loop.run([user("x")], lie<Loop.LoopContext>(context)))
+          yield* invalid("stream", Stream.runDrain(Loop.stream([user("x")], lie<Loop.LoopContext>(context))))
+          yield* invalid("continue", Loop.continue(lie<Loop.LoopContext>(context)))
+          yield* invalid("no list of prompts", Loop.run(lie<[]>(context), { messages: [], tools: [] }))
+        }).pipe(Effect.provide(ScriptedModel.layer([]))))
+    }
+
+    it.effect("L1: what makes up a context is looked at when the loop runs, not when it is described", () =>
+      Effect.gen(function*() {
+        const messages: Array<Messages.AgentMessage> = []
+        const continued = Loop.continue({ messages, tools: [] })
+        messages.push(user("go"))
+        const { outcome } = yield* continued
+        assert.strictEqual(outcome._tag, "Completed")
+      }).pipe(Effect.provide(stage({ responses: [text("fine")] }))))
+
+    it.effect("T9 I6: prompts are the JSON they stand for, their text well formed, in the transcript and for the model", () =>
+      Effect.gen(function*() {
+        const half = "\ud800"
+        const prompts = [
+          Messages.system(half),
+          lie<Messages.AgentMessage>({ ...user("u"), extra: undefined, at: new Date(0) }),
+          lie<Messages.AgentMessage>({ role: "note", text: half, timestamp: 1 }),
+          user(half)
+        ]
+        const { messages } = yield* Loop.run(prompts, { messages: [], tools: [] })
+        const encoded = Schema.encodeSync(Schema.fromJsonString(Messages.Transcript))(messages)
+        assert.isTrue(encoded.isWellFormed())
+        assert.notInclude(encoded, "\\ud800")
+        assert.deepStrictEqual(Schema.decodeSync(Schema.fromJsonString(Messages.Transcript))(encoded), messages)
+        assert.propertyVal(messages[1], "at", "1970-01-01T00:00:00.000Z")
+        assert.notProperty(messages[1], "extra")
+        const asked = (yield* ScriptedModel.requests).map(({ messages }) => messages.map(Messages.text))
+        assert.deepStrictEqual(asked, [["\ufffd", "u", "\ufffd"]])
+      }).pipe(Effect.provide(stage({ responses: [text("fine")] }))))
 
     it.effect("H3: an emit that fails or dies costs nothing (B97, B98)", () =>
       Effect.gen(function*() {

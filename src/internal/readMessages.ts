@@ -40,3 +40,48 @@ export const mendMessages = <M extends AgentMessage>(
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- text apart, encoding JSON changes nothing
     return Result.map(encode(messages), (json) => json as ReadonlyArray<M>)
   })
+
+/**
+ * A context a run can start from: {@link mendMessages}, and every message has the parts of its role that are looked at. A
+ * full check would cost a long conversation too much.
+ */
+export const readContext = (
+  messages: ReadonlyArray<AgentMessage>
+): Result.Result<ReadonlyArray<AgentMessage>, string> =>
+  guarded(() =>
+    Result.flatMap(mendMessages(messages), (mended) => {
+      const at = mended.findIndex((message) => !hasParts(message))
+      return at < 0 ? Result.succeed(mended) : Result.fail(`message ${at} is none: ${show(mended[at])}`)
+    })
+  )
+
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null
+
+const isBlock = (block: unknown): boolean =>
+  isRecord(block) && (block.type === "text"
+    ? typeof block.text === "string"
+    : block.type === "toolCall"
+    ? typeof block.id === "string" && typeof block.name === "string"
+    : typeof block.type === "string")
+
+const isContent = (content: unknown): boolean => Array.isArray(content) && content.every(isBlock)
+
+const isListOfRecords = (list: unknown): boolean =>
+  list === undefined || (Array.isArray(list) && list.every((one) => isRecord(one) && typeof one.name === "string"))
+
+const hasParts = (message: unknown): boolean => {
+  if (!isRecord(message)) return false
+  const { content } = message
+  switch (message.role) {
+    case "system":
+      return typeof content === "string" && isListOfRecords(message.toolsAdded) && isListOfRecords(message.toolsRemoved)
+    case "user":
+      return typeof content === "string" || isContent(content)
+    case "assistant":
+      return isContent(content)
+    case "toolResult":
+      return typeof message.toolCallId === "string" && isContent(content)
+    default:
+      return typeof message.role === "string"
+  }
+}
