@@ -371,6 +371,24 @@ describe("Abort and its grace", () => {
         }))
     })
 
+    it.effect("A1: one that is asked when the grace is over is inside of the run", () => {
+      const log: Array<string> = []
+      const held: { agent?: Agent.AgentService } = {}
+      const hook = Effect.suspend(() => Effect.flip(held.agent!.awaitIdle)).pipe(
+        Effect.map(({ reason }) => void log.push(reason))
+      )
+      return scene({
+        responses: [calls([["a", "deaf", {}]])],
+        tools: [deaf("deaf", 60_000)],
+        hooks: [Hooks.finishTurn(() => Effect.orDie(hook))]
+      }, (world) =>
+        Effect.gen(function*() {
+          held.agent = world.agent
+          yield* abortAfter(world, 100, 1000)
+          assert.deepStrictEqual(log, ["Inside"])
+        }))
+    })
+
     it.effect("A4, H5: one that works on a turn that failed is interrupted at once", () => {
       const log: Array<string> = []
       const hook = Effect.onInterrupt(Effect.never, () => Effect.sync(() => void log.push("interrupted")))
@@ -383,6 +401,22 @@ describe("Abort and its grace", () => {
             assert.strictEqual(yield* shape(world), "U A{error}")
           })
       )
+    })
+
+    it.effect("A4, H5: one that works on a turn that failed and fails after an abort is only logged", () => {
+      const hook = Effect.uninterruptible(Effect.andThen(Effect.sleep(500), Effect.fail("hook broke")))
+      return logged(
+        scene({
+          responses: [error("overloaded")],
+          hooks: [Hooks.finishTurn(() => hook)]
+        }, (world) =>
+          Effect.gen(function*() {
+            const { result: { outcome } } = yield* abortAfter(world, 100, 400)
+            assert(outcome._tag === "Failed")
+            assert.deepStrictEqual([outcome.error._tag, outcome.error.message], ["ModelError", "overloaded"])
+            assert.strictEqual(yield* shape(world), "U A{error}")
+          }))
+      ).pipe(Effect.map(([, log]) => assert.include(log.join("\n"), "hook broke")))
     })
 
     it.effect("A3: one that fails changes nothing about the abort", () =>

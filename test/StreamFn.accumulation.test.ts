@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { isDeepStrictEqual } from "node:util"
-import { Errors, Messages, type StreamFn } from "../src/index.ts"
+import { Agent, Errors, Messages, type StreamFn } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
 import { ofType } from "./utils/events.ts"
 import { finish, loop, type Played, stage, watched } from "./utils/play.ts"
@@ -291,6 +291,34 @@ describe("StreamFn messages", () => {
           responses: [calls([["x", "a", {}]], { every: 10 }), text("fine", { chunks: 2, every: 10 })]
         }))
       ))
+
+    it.effect("M3: a snapshot of a message of many blocks is the same whenever it is read", () =>
+      Effect.gen(function*() {
+        const list = Array.from({ length: 40 }, (_, contentIndex): ReadonlyArray<StreamFn.StreamEvent> => [
+          { type: "text_start", contentIndex },
+          { type: "text_delta", contentIndex, delta: `${contentIndex}` },
+          { type: "text_delta", contentIndex, delta: " and more" },
+          { type: "text_end", contentIndex }
+        ]).flat()
+        const response = events([{ type: "start" }, ...list, { type: "done", stopReason: "stop" }])
+        /** What is read of every snapshot, at once or at the end. */
+        const play = (read: "at once" | "at the end") =>
+          Effect.gen(function*() {
+            const reads: Array<() => string> = []
+            const agent = yield* Agent.make()
+            yield* agent.subscribe((event) => {
+              if (event.type !== "message_update") return
+              const { message } = event
+              const early = read === "at once" ? JSON.stringify(message.content) : undefined
+              reads.push(() => early ?? JSON.stringify(message.content))
+            })
+            yield* finish(agent.prompt("go"))
+            return reads.map((text) => text())
+          }).pipe(Effect.scoped, Effect.provide(stage({ responses: [response] })))
+        const texts = yield* play("at the end")
+        assert.lengthOf(texts, 160)
+        assert.deepStrictEqual(texts, yield* play("at once"))
+      }))
 
     it.effect("M3: message_start and message_end come also when no start came", () =>
       Effect.gen(function*() {
