@@ -113,7 +113,8 @@ export interface StreamEnd extends ResponseInfo {
 
 /**
  * One step of a response, addressed by content index: the blocks of a response are numbered in the order in which they
- * open. Blocks may be open at the same time. Reading stops at the first `done` or `error`.
+ * open. Blocks may be open at the same time. Reading stops at the first `done` or `error`: the answer is complete, and the
+ * stream's finalizers are awaited at the end of the run only, within the grace period.
  *
  * `toolcall_end` may carry the parsed arguments; otherwise the loop parses the text of the deltas.
  *

@@ -81,6 +81,8 @@ const finiteFields = <Counts extends object>(counts: Counts): Counts => {
 export class Accumulator {
   /** The message was announced with `message_start`. */
   announced = false
+  /** The stream gave its final event: whatever happens then, the message is complete. */
+  complete = false
   /** The error of a stream that failed or broke the protocol, or that an `error` event carried. */
   error: ModelError | undefined
   readonly #model: Answering
@@ -268,6 +270,7 @@ export class Accumulator {
       this.#open = []
       this.#blocks = blocks.success
     }
+    this.complete = true
     this.error = event.error
     this.#end = { stopReason, errorMessage: event.errorMessage ?? event.error?.message }
     return "end"

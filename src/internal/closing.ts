@@ -37,13 +37,13 @@ const stepFor = (run: Run, owner: number): Step => (step) =>
     return pending === undefined ? Effect.void : Effect.andThen(pending, stillOwner(run, owner))
   })
 
-/** The final form of a response that was not finished: ended by the error, or by the abort. */
+/** The final form of a response whose message has not ended: by the error, or by the abort unless it was complete. */
 const finishResponse = (run: Run, error: RunError | undefined): AssistantMessage => {
   const { model, thinkingLevel } = run.requested ?? run.settings
   const response = run.response ?? new Accumulator(model, run.now())
   run.response = response
-  if (error === undefined) response.stop("aborted", abortedResponse)
-  else response.stop("error", error.message)
+  if (error !== undefined) response.stop("error", error.message)
+  else if (!response.complete) response.stop("aborted", abortedResponse)
   run.told = error
   return response.message(thinkingLevel)
 }

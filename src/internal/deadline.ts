@@ -45,6 +45,22 @@ export const within = <A, E, R>(
 export const inBackground = (run: Run, what: string, work: Effect.Effect<unknown>): Effect.Effect<void> =>
   Effect.flatMap(Effect.forkDetach(work, { startImmediately: true }), (fiber) => leave(run, what, fiber))
 
+/**
+ * Closes what is not needed any more, without waiting for it: it is not interrupted, and awaited once more when the run
+ * ends. Its failure goes to the log.
+ */
+export const closeInBackground = (run: Run, what: string, close: Effect.Effect<unknown>): Effect.Effect<void> => {
+  const closing = Effect.andThen(
+    Effect.catchCause(close, (cause) => Log.warn(`${what} could not be closed`, cause)),
+    Effect.suspend(() => run.settled ? Log.warn(`${what} was closed after its run had ended`) : Effect.void)
+  )
+  return Effect.map(Effect.forkDetach(closing, { startImmediately: true, uninterruptible: true }), (fiber) => {
+    if (fiber.pollUnsafe() !== undefined) return
+    run.leftovers = run.leftovers?.filter((left) => left.pollUnsafe() === undefined) ?? []
+    run.leftovers.push(fiber)
+  })
+}
+
 /** A hook's effect within the time hooks have. */
 export const withinHookTime = <A, E, R>(
   run: Run,

@@ -22,7 +22,7 @@ import {
 } from "../Messages.ts"
 import type { Model, StreamEvent, StreamRequest } from "../StreamFn.ts"
 import { Accumulator } from "./accumulator.ts"
-import { inBackground, within, withinHookTime } from "./deadline.ts"
+import { closeInBackground, inBackground, within, withinHookTime } from "./deadline.ts"
 import type { Pending } from "./emitter.ts"
 import { show } from "./json.ts"
 import * as Log from "./log.ts"
@@ -107,6 +107,8 @@ const keyFor = Effect.fnUntraced(function*(run: Run, model: Model) {
   return undefined
 })
 
+const streamName = "The model's stream"
+
 /** The place of the events that were read in the chunk they came in. */
 class Reader {
   chunk: ReadonlyArray<StreamEvent> = []
@@ -161,8 +163,12 @@ const read = (run: Run, accumulator: Accumulator, stream: Stream.Stream<StreamEv
       }
     })
   })
-  const closing = (exit: Exit.Exit<unknown, unknown>) =>
-    deadline.missed ? inBackground(run, "The model's stream", Scope.close(scope, exit)) : Scope.close(scope, exit)
+  const closing = (exit: Exit.Exit<unknown, unknown>) => {
+    const close = Scope.close(scope, exit)
+    if (deadline.missed) return inBackground(run, streamName, close)
+    // The answer is complete: that its connection closes is no part of it.
+    return reader.ended && scope.state._tag === "Open" ? closeInBackground(run, streamName, close) : close
+  }
   return Effect.map(
     Pull.catchDone(Effect.onExit(reading, closing), () => Effect.void),
     () => reader.ended
@@ -192,7 +198,7 @@ class Deadline {
       const millis = this.#begun ? eventTimeout : this.#firstMillis(firstEventTimeout)
       if (millis === undefined) return work
       return Effect.flatMap(
-        within(this.#run, millis, "The model's stream", work),
+        within(this.#run, millis, streamName, work),
         (exit): Effect.Effect<A, E | ModelError> => exit ?? Effect.fail(this.#miss())
       )
     })

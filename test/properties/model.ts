@@ -1,5 +1,5 @@
 /** The model of a scenario: it plays one response for each request, whatever they are worth. */
-import { Cause, Effect, type Pull, Stream } from "effect"
+import { Cause, Effect, Exit, type Pull, Stream } from "effect"
 import { ModelError } from "../../src/Errors.ts"
 import type { StreamEvent, StreamFn } from "../../src/StreamFn.ts"
 import type { Response } from "./types.ts"
@@ -40,11 +40,19 @@ const ending = (end: Response["end"], world: World): Effect.Effect<never, ModelE
   }
 }
 
-const pullOf = (world: World, place: Place, { chunks, end }: Response): Pull.Pull<Events, ModelError> => {
+const pullOf = (
+  world: World,
+  place: Place,
+  { chunks, end }: Response,
+  onEnd: () => void
+): Pull.Pull<Events, ModelError> => {
   let next = 0
   const pull: Pull.Pull<Events, ModelError> = Effect.suspend(() => {
     const chunk = chunks[next++]
-    if (chunk === undefined) return ending(end, world)
+    if (chunk === undefined) {
+      onEnd()
+      return ending(end, world)
+    }
     const waiting = chunk.after > 0 ? world.sleep(chunk.after) : Effect.void
     const steps = chunk.steps === undefined ? Effect.void : asModel(sequence(world, place, chunk.steps, undefined))
     return Effect.andThen(Effect.andThen(waiting, steps), () => {
@@ -64,14 +72,22 @@ const play = (world: World, name: string, response: Response): Stream.Stream<Str
   const place: Place = { kind: "stream", name }
   const { cleanup, setup } = response
   let record: WorkRecord | undefined
+  let read = false
+  const onEnd = () => {
+    read = true
+  }
   const opened = Stream.unwrap(Effect.suspend(() => {
     record = world.begin(place, eventTimeout !== undefined || firstEventTimeout !== undefined)
     const opening = setup === undefined ? Effect.void : asModel(sequence(world, place, setup, undefined))
-    return Effect.map(opening, () => Stream.fromPull(Effect.succeed(pullOf(world, place, response))))
+    return Effect.map(opening, () => Stream.fromPull(Effect.succeed(pullOf(world, place, response, onEnd))))
   }))
   return Stream.onExit(opened, (exit) => {
-    const closing = cleanup === undefined || record === undefined ? Effect.void : world.sleep(cleanup)
-    return Effect.andThen(closing, Effect.sync(() => record !== undefined && world.end(record, exit)))
+    if (record === undefined) return Effect.void
+    const work = record
+    const closing = cleanup === undefined ? Effect.void : world.sleep(cleanup)
+    const ended = Effect.sync(() => world.end(work, exit))
+    // Who stops reading has all that is wanted, and does not wait for the closing.
+    return Exit.isSuccess(exit) && !read ? Effect.andThen(ended, closing) : Effect.andThen(closing, ended)
   })
 }
 
