@@ -142,7 +142,7 @@ export class Emitter {
     if (effect === undefined || !Effect.isEffect(effect)) return undefined
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the services it asks for are provided
     return Effect.matchCauseEffect(this.#provide(receiver, effect as Effect.Effect<unknown, unknown>), {
-      onSuccess: (_) => rest(receiver),
+      onSuccess: () => rest(receiver),
       onFailure: (cause) => Effect.andThen(this.#failed(receiver, event, cause), rest(receiver))
     })
   }

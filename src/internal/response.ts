@@ -2,13 +2,10 @@
  * One response of the model: the request as hooks and conversion make it (M1), then its stream, read event by event.
  */
 import * as Cause from "effect/Cause"
-import * as Channel from "effect/Channel"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Pull from "effect/Pull"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { defaultConversion } from "../ConvertToLlm.ts"
 import { HookError, type HookName, ModelError } from "../Errors.ts"
@@ -22,13 +19,14 @@ import {
 } from "../Messages.ts"
 import type { Model, StreamEvent, StreamRequest } from "../StreamFn.ts"
 import { Accumulator } from "./accumulator.ts"
-import { closeInBackground, inBackground, within, withinHookTime } from "./deadline.ts"
+import { withinHookTime } from "./deadline.ts"
 import type { Pending } from "./emitter.ts"
 import { show } from "./json.ts"
 import * as Log from "./log.ts"
 import { mendMessages } from "./readMessages.ts"
 import { normalize } from "./requestMessages.ts"
 import type { Run } from "./run.ts"
+import { read } from "./streamReader.ts"
 
 /** The failure of a hook, named. */
 export const hookError = (hook: HookName, failure: Cause.Cause<unknown>): HookError => {
@@ -106,119 +104,6 @@ const keyFor = Effect.fnUntraced(function*(run: Run, model: Model) {
   }
   return undefined
 })
-
-const streamName = "The model's stream"
-
-/** The place of the events that were read in the chunk they came in. */
-class Reader {
-  chunk: ReadonlyArray<StreamEvent> = []
-  next = 0
-  ended = false
-}
-
-/** Feeds one event to the message and tells the listeners. What they have left to do is awaited before the next one. */
-const take = (run: Run, accumulator: Accumulator, reader: Reader, event: StreamEvent): Pending => {
-  if (run.stopping) return Effect.interrupt
-  const step = accumulator.add(event)
-  if (step === undefined) return undefined
-  if (step === "end") {
-    reader.ended = true
-    return undefined
-  }
-  if (step === "start") return run.emit({ type: "message_start", message: accumulator.snapshot() })
-  const { emitter } = run
-  if (!emitter.observed) return undefined
-  return emitter.emit({ type: "message_update", message: accumulator.snapshot(), assistantMessageEvent: step })
-}
-
-/**
- * Reads the stream to its end. One `whileLoop` whose body takes events as long as they need no effect: the stream costs
- * a pull a chunk instead of an effect an event.
- */
-const read = (run: Run, accumulator: Accumulator, stream: Stream.Stream<StreamEvent, ModelError>) => {
-  const scope = Scope.makeUnsafe()
-  const reader = new Reader()
-  const deadline = new Deadline(run)
-  const opening = Effect.interruptible(
-    deadline.limit(Channel.toTransform(Stream.toChannel(stream))(Cause.done(), scope))
-  )
-  const reading = Effect.flatMap(opening, (pull) => {
-    const next = Effect.interruptible(deadline.limit(pull))
-    return Effect.whileLoop<ReadonlyArray<StreamEvent> | void, ModelError | Cause.Done, never>({
-      while: () => !reader.ended,
-      body: () => {
-        while (reader.next < reader.chunk.length) {
-          const pending = take(run, accumulator, reader, reader.chunk[reader.next++]!)
-          if (reader.ended) return Effect.void
-          if (pending !== undefined) return pending
-        }
-        return run.stopping ? Effect.interrupt : next
-      },
-      // What listeners have left to do gives nothing; a pull gives the next events.
-      step: (chunk) => {
-        if (chunk === undefined) return
-        deadline.arrived()
-        reader.chunk = chunk
-        reader.next = 0
-      }
-    })
-  })
-  const closing = (exit: Exit.Exit<unknown, unknown>) => {
-    const close = Scope.close(scope, exit)
-    if (deadline.missed) return inBackground(run, streamName, close)
-    // The answer is complete: that its connection closes is no part of it.
-    return reader.ended && scope.state._tag === "Open" ? closeInBackground(run, streamName, close) : close
-  }
-  return Effect.map(
-    Pull.catchDone(Effect.onExit(reading, closing), () => Effect.void),
-    () => reader.ended
-  )
-}
-
-/** How long a stream may take to its first event, and between events. */
-class Deadline {
-  missed = false
-  readonly #run: Run
-  readonly #openedAt: number
-  #begun = false
-
-  constructor(run: Run) {
-    this.#run = run
-    this.#openedAt = run.now()
-  }
-
-  arrived(): void {
-    this.#begun = true
-  }
-
-  limit<A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | ModelError> {
-    const { eventTimeout, firstEventTimeout } = this.#run.config
-    if (eventTimeout === undefined && firstEventTimeout === undefined) return work
-    return Effect.suspend(() => {
-      const millis = this.#begun ? eventTimeout : this.#firstMillis(firstEventTimeout)
-      if (millis === undefined) return work
-      return Effect.flatMap(
-        within(this.#run, millis, streamName, work),
-        (exit): Effect.Effect<A, E | ModelError> => exit ?? Effect.fail(this.#miss())
-      )
-    })
-  }
-
-  #firstMillis(timeout: number | undefined): number | undefined {
-    return timeout === undefined ? undefined : Math.max(0, this.#openedAt + timeout - this.#run.now())
-  }
-
-  #miss(): ModelError {
-    this.missed = true
-    const { eventTimeout, firstEventTimeout } = this.#run.config
-    return new ModelError({
-      reason: "Timeout",
-      message: this.#begun
-        ? `The model's stream paused for more than ${eventTimeout} ms`
-        : `The model's stream gave no event within ${firstEventTimeout} ms`
-    })
-  }
-}
 
 const incomplete = (): ModelError =>
   new ModelError({ reason: "IncompleteStream", message: "The model's stream ended without a final event" })

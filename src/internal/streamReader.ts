@@ -1,0 +1,163 @@
+/**
+ * Reads the stream of a response, event by event, and tells the listeners.
+ */
+import * as Cause from "effect/Cause"
+import * as Channel from "effect/Channel"
+import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
+import * as Pull from "effect/Pull"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { ModelError } from "../Errors.ts"
+import type { StreamEvent } from "../StreamFn.ts"
+import type { Accumulator } from "./accumulator.ts"
+import { closeInBackground, inBackground, within } from "./deadline.ts"
+import type { Pending } from "./emitter.ts"
+import type { Run } from "./run.ts"
+
+const streamName = "The model's stream"
+
+type Chunk = ReadonlyArray<StreamEvent>
+
+/**
+ * The loop over the events of a stream: `body` takes those that are there as long as listeners answer at once, and gives
+ * what there is to wait for otherwise. So a stream costs a pull a chunk instead of an effect an event, and as an object
+ * instead of three functions it costs a waiting agent less.
+ */
+class Reader {
+  ended = false
+  readonly #run: Run
+  readonly #accumulator: Accumulator
+  readonly #deadline: Deadline | undefined
+  readonly #pull: Effect.Effect<Chunk, ModelError | Cause.Done>
+  #chunk: Chunk = noEvents
+  #next = 0
+
+  constructor(
+    run: Run,
+    accumulator: Accumulator,
+    deadline: Deadline | undefined,
+    pull: Effect.Effect<Chunk, ModelError | Cause.Done>
+  ) {
+    this.#run = run
+    this.#accumulator = accumulator
+    this.#deadline = deadline
+    this.#pull = Effect.interruptible(deadline === undefined ? pull : deadline.limit(pull))
+  }
+
+  while(): boolean {
+    return !this.ended
+  }
+
+  body(): Effect.Effect<Chunk | void, ModelError | Cause.Done> {
+    while (this.#next < this.#chunk.length) {
+      const pending = this.#take(this.#chunk[this.#next++]!)
+      if (this.ended) return Effect.void
+      if (pending !== undefined) return pending
+    }
+    return this.#run.stopping ? Effect.interrupt : this.#pull
+  }
+
+  /** What listeners have left to do gives nothing; a pull gives the next events. */
+  step(chunk: Chunk | void): void {
+    if (chunk === undefined) return
+    if (this.#deadline !== undefined) this.#deadline.begun = true
+    this.#chunk = chunk
+    this.#next = 0
+  }
+
+  /** Feeds one event to the message. What listeners have left to do is awaited before the next one. */
+  #take(event: StreamEvent): Pending {
+    const run = this.#run
+    if (run.stopping) return Effect.interrupt
+    const step = this.#accumulator.add(event)
+    if (step === undefined) return undefined
+    if (step === "end") {
+      this.ended = true
+      return undefined
+    }
+    if (step === "start") return run.emit({ type: "message_start", message: this.#accumulator.snapshot() })
+    const { emitter } = run
+    if (!emitter.observed) return undefined
+    return emitter.emit({
+      type: "message_update",
+      message: this.#accumulator.snapshot(),
+      assistantMessageEvent: step
+    })
+  }
+}
+
+const noEvents: Chunk = []
+
+/** Reads the stream to its final event, or to its end; whether there was a final event. */
+export const read = (
+  run: Run,
+  accumulator: Accumulator,
+  stream: Stream.Stream<StreamEvent, ModelError>
+): Effect.Effect<boolean, ModelError> => {
+  const scope = Scope.makeUnsafe()
+  const deadline = deadlineOf(run)
+  let reader: Reader | undefined
+  const opening = Channel.toTransform(Stream.toChannel(stream))(Cause.done(), scope)
+  const reading = Effect.flatMap(
+    Effect.interruptible(deadline === undefined ? opening : deadline.limit(opening)),
+    (pull) => Effect.whileLoop(reader = new Reader(run, accumulator, deadline, pull))
+  )
+  const closing = (exit: Exit.Exit<unknown, unknown>) => {
+    if (scope.state._tag !== "Open") return Scope.close(scope, exit)
+    const close = Scope.close(scope, exit)
+    if (deadline?.missed) return inBackground(run, streamName, close)
+    // The answer is complete: that its connection closes is no part of it.
+    return reader?.ended ? closeInBackground(run, streamName, close) : close
+  }
+  return Effect.map(
+    Pull.catchDone(Effect.onExit(reading, closing), () => Effect.void),
+    () => reader?.ended === true
+  )
+}
+
+const deadlineOf = (run: Run): Deadline | undefined => {
+  const { eventTimeout, firstEventTimeout } = run.config
+  return eventTimeout === undefined && firstEventTimeout === undefined ? undefined : new Deadline(run)
+}
+
+/** How long a stream may take to its first event, and between events. */
+class Deadline {
+  missed = false
+  /** An event has arrived. */
+  begun = false
+  readonly #run: Run
+  readonly #openedAt: number
+
+  constructor(run: Run) {
+    this.#run = run
+    this.#openedAt = run.now()
+  }
+
+  limit<A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | ModelError> {
+    const { eventTimeout, firstEventTimeout } = this.#run.config
+    return Effect.suspend(() => {
+      const millis = this.begun ? eventTimeout : this.#firstMillis(firstEventTimeout)
+      if (millis === undefined) return work
+      return Effect.flatMap(
+        within(this.#run, millis, streamName, work),
+        (exit): Effect.Effect<A, E | ModelError> => exit ?? Effect.fail(this.#miss())
+      )
+    })
+  }
+
+  #firstMillis(timeout: number | undefined): number | undefined {
+    return timeout === undefined ? undefined : Math.max(0, this.#openedAt + timeout - this.#run.now())
+  }
+
+  #miss(): ModelError {
+    this.missed = true
+    const { eventTimeout, firstEventTimeout } = this.#run.config
+    return new ModelError({
+      reason: "Timeout",
+      message: this.begun
+        ? `The model's stream paused for more than ${eventTimeout} ms`
+        : `The model's stream gave no event within ${firstEventTimeout} ms`
+    })
+  }
+}
