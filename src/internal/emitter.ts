@@ -136,14 +136,15 @@ export class Emitter {
    * nothing else, unless it is required: then it is a `ListenerError`. `undefined`: it has answered, and the rest is left
    * to the caller. One effect for all of that, since there is one for every event.
    */
-  #notify(receiver: Subscriber, event: AgentEvent, rest: (receiver: Subscriber) => Effect.Effect<void>): Pending {
+  #notify(receiver: Subscriber, event: AgentEvent): Pending {
     const answer = Result.try(() => receiver.listener(event))
     const effect = Result.isFailure(answer) ? Effect.die(answer.failure) : answer.success
     if (effect === undefined || !Effect.isEffect(effect)) return undefined
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the services it asks for are provided
     return Effect.matchCauseEffect(this.#provide(receiver, effect as Effect.Effect<unknown, unknown>), {
-      onSuccess: () => rest(receiver),
-      onFailure: (cause) => Effect.andThen(this.#failed(receiver, event, cause), rest(receiver))
+      onSuccess: () => this.#resume(receiver),
+      onFailure: (cause) =>
+        Effect.andThen(this.#failed(receiver, event, cause), Effect.suspend(() => this.#resume(receiver)))
     })
   }
 
@@ -181,7 +182,7 @@ export class Emitter {
         receiver.backlog.push(event)
         continue
       }
-      const pending = this.#notify(receiver, event, this.#resume)
+      const pending = this.#notify(receiver, event)
       if (pending !== undefined) return pending
     }
     this.#busy = false
@@ -189,7 +190,8 @@ export class Emitter {
     return undefined
   }
 
-  readonly #resume = (receiver: Subscriber): Effect.Effect<void> => {
+  /** What comes after the answer of a subscriber. */
+  #resume(receiver: Subscriber): Effect.Effect<void> {
     if (this.#fork !== undefined) return this.#catchUp(receiver)
     return this.#advance() ?? Effect.void
   }
@@ -232,20 +234,21 @@ export class Emitter {
         receiver.backlog.push(event)
         continue
       }
-      const pending = this.#notify(receiver, event, this.#catchUp)
+      const pending = this.#notify(receiver, event)
       if (pending === undefined) continue
       receiver.backlog = []
       this.#fork!(pending)
     }
   }
 
-  readonly #catchUp = (receiver: Subscriber): Effect.Effect<void> =>
-    Effect.suspend(() => {
+  #catchUp(receiver: Subscriber): Effect.Effect<void> {
+    return Effect.suspend(() => {
       while (receiver.active && receiver.backlog !== undefined && receiver.backlog.length > 0) {
-        const pending = this.#notify(receiver, receiver.backlog.shift()!, this.#catchUp)
+        const pending = this.#notify(receiver, receiver.backlog.shift()!)
         if (pending !== undefined) return pending
       }
       receiver.backlog = undefined
       return Effect.void
     })
+  }
 }
