@@ -83,6 +83,7 @@ export class MessageQueue {
   mode: QueueMode
   #queue: Queue.Queue<AgentMessage> | undefined
   #receipts: Map<AgentMessage, Entry> | undefined
+  #gone: (() => void) | undefined
 
   /** Without a queue it makes an unbounded one when there is something to queue: most agents never do. */
   constructor(queue: Queue.Queue<AgentMessage> | undefined, mode: QueueMode) {
@@ -136,7 +137,7 @@ export class MessageQueue {
     this.#receipts.set(own, entry)
     this.offer(own)
     const { state } = this.queue
-    if (state._tag !== "Done") state.awaiters.add(this.#settleGone)
+    if (state._tag !== "Done") state.awaiters.add(this.#gone ??= () => this.#settleGone())
     return entry
   }
 
@@ -202,7 +203,7 @@ export class MessageQueue {
   }
 
   /** Called when the queue is done: what other code took away by that is not delivered any more. */
-  readonly #settleGone = (): void => {
+  #settleGone(): void {
     const waiting = new Set(this.messages)
     for (const [message, { taken }] of this.#receipts ?? []) {
       if (!taken && !waiting.has(message)) this.#settle(message, Delivery.Returned({ because: "disposed" }))

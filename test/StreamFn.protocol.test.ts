@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Schema, Stream } from "effect"
+import { Data, Effect, Fiber, Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Errors, Hooks, Loop, Messages, StreamFn, Tools } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
@@ -62,6 +62,8 @@ const assertFailed = (
   assert.deepStrictEqual(recorder.changed, [])
   return outcome.error
 }
+
+class Failure extends Data.TaggedError("Failure")<{ readonly status: number }> {}
 
 /** The typed error of a run that failed. */
 const assertFailedBy = (
@@ -170,7 +172,14 @@ describe("StreamFn protocol", () => {
     const contents: Record<string, readonly [content: unknown, told: RegExp]> = {
       "is no list": [{}, /content is no list/],
       "has nothing in the place of a block": [[{ type: "text", text: "a" }, null], /content\[1\] is no block/],
-      "has a text in the place of a block": [["a"], /content\[0\] is no block/]
+      "has a text in the place of a block": [["a"], /content\[0\] is no block/],
+      "has a call without an id": [[{ type: "toolCall", name: "a", arguments: {} }], /content\[0\] is no block/],
+      "has a call whose name is no text": [
+        [{ type: "toolCall", id: "x", name: 5, arguments: {} }],
+        /content\[0\] is no block/
+      ],
+      "has a text that is none": [[{ type: "text", text: 5n }], /content\[0\] is no block/],
+      "has a flag that is none": [[{ type: "thinking", thinking: "", redacted: "yes" }], /content\[0\] is no block/]
     }
     for (const [name, [content, told]] of Object.entries(contents)) {
       it.effect(`M4: \`done\` whose content ${name} ends the turn in an error that says so`, () =>
@@ -196,6 +205,66 @@ describe("StreamFn protocol", () => {
           totalTokens: 5,
           cost: { ...cost, total: 0.5 }
         })
+      }))
+
+    const call = { type: "toolcall_start", contentIndex: 2, id: "y", name: "a" } as const
+    const thinking = { type: "thinking_end", contentIndex: 2 } as const
+    /** Events with a field of another type than is said, and what was opened before. */
+    const illTyped: Record<string, readonly [before: Events, wrong: object, told: RegExp]> = {
+      "no id": [[], { ...call, id: undefined }, /toolcall_start.* id, name or namespace is no text/],
+      "an id that is no text": [[], { ...call, id: 5 }, /toolcall_start.* id, name or namespace is no text/],
+      "no name": [[], { ...call, name: undefined }, /toolcall_start.* id, name or namespace is no text/],
+      "a namespace that is no text": [
+        [],
+        { ...call, namespace: 5 },
+        /toolcall_start.* id, name or namespace is no text/
+      ],
+      "a delta that is no text": [[], { type: "text_delta", contentIndex: 1, delta: 5 }, /text_delta.* without a text/],
+      "a textSignature that is no text": [
+        [],
+        { type: "text_end", contentIndex: 1, textSignature: 5 },
+        /text_end.* signature is no text/
+      ],
+      "a thinkingSignature that is no text": [
+        [{ type: "thinking_start", contentIndex: 2 }],
+        { ...thinking, thinkingSignature: {} },
+        /thinking_end.* signature is no text/
+      ],
+      "a flag that is no boolean": [
+        [{ type: "thinking_start", contentIndex: 2 }],
+        { ...thinking, redacted: "yes" },
+        /thinking_end.* `redacted` is no boolean/
+      ],
+      "a thoughtSignature that is no text": [
+        [call],
+        { type: "toolcall_end", contentIndex: 2, thoughtSignature: null },
+        /toolcall_end.* signature is no text/
+      ],
+      "an error message that is no text": [[], { type: "done", errorMessage: 5 }, /done.* error message is no text/],
+      "a stop reason there is not": [[], { type: "done", stopReason: 5 }, /done.* stop reason 5/],
+      "usage that is none": [[], { type: "error", usage: 5 }, /error.* usage is none/]
+    }
+    for (const [name, [before, wrong, told]] of Object.entries(illTyped)) {
+      it.effect(`M4, I6: an event with ${name} ends the turn in an error that says so`, () =>
+        Effect.gen(function*() {
+          const list = [...opening, ...before, lie<StreamFn.StreamEvent>(wrong), { type: "done" } as const]
+          const played = yield* respond(list)
+          const error = assertFailed(played, played.message.content)
+          assert.deepStrictEqual(played.message.content.slice(0, 2), arrived)
+          assert.strictEqual(error.reason, "ProtocolViolation")
+          assert.match(error.message, told)
+        }))
+    }
+
+    it.effect("M2, I6: what tells about the response as a whole and is no text counts as not told", () =>
+      Effect.gen(function*() {
+        const info = { responseId: 5, responseModel: null, rawStopReason: {}, providerThinkingLevel: true }
+        const { message, outcome } = yield* respond([
+          lie<StreamFn.StreamEvent>({ type: "start", ...info }),
+          lie<StreamFn.StreamEvent>({ type: "done", ...info, stopReason: null, errorMessage: null, error: null })
+        ])
+        assert.strictEqual(outcome._tag, "Completed")
+        assert.notIncludeMembers(Object.keys(message), [...Object.keys(info), "errorMessage"])
       }))
 
     it.effect("M4: a violation ends the stream at once, and its finalizers run", () =>
@@ -276,6 +345,41 @@ describe("StreamFn protocol", () => {
         const played = yield* respond([...opening, { type: "error", errorMessage: "429", error }])
         assert.strictEqual(assertFailedBy(played, "RateLimited"), error)
         assert.strictEqual(played.message.errorMessage, "429")
+      }))
+
+    const untypedErrors: Record<string, readonly [error: unknown, told: RegExp]> = {
+      "a text": ["boom", /^boom$/],
+      "an Error": [new Error("boom"), /^boom$/],
+      "a tagged error of its own": [new Failure({ status: 529 }), /^Failure/],
+      "an object": [{ code: 7 }, /^\{"code":7\}$/],
+      "a ModelError whose message is no text": [
+        new Errors.ModelError({ reason: "Reported", message: lie<string>(5) }),
+        /^ModelError/
+      ]
+    }
+    for (const [name, [error, told]] of Object.entries(untypedErrors)) {
+      it.effect(`M5: an error event whose error is ${name} is Reported, and says it`, () =>
+        Effect.gen(function*() {
+          const wrong = lie<Errors.ModelError>(error)
+          const played = yield* respond([...opening, { type: "error", error: wrong }])
+          const reported = assertFailedBy(played, "Reported")
+          assert.match(played.message.errorMessage ?? "", told)
+          if (reported !== error) {
+            assert.deepStrictEqual([reported.message, reported.cause], [played.message.errorMessage, error])
+          }
+          const both = yield* respond([...opening, { type: "error", errorMessage: "529", error: wrong }])
+          assertFailedBy(both, "Reported")
+          assert.strictEqual(both.message.errorMessage, "529")
+        }))
+    }
+
+    it.effect("M5: a stream that fails with a ModelError whose message is no text", () =>
+      Effect.gen(function*() {
+        const error = new Errors.ModelError({ reason: "Network", message: lie<string>(undefined) })
+        const { outcome } = yield* finish(Loop.run([Messages.user("go")], { messages: [], tools: [] })).pipe(
+          Effect.provide(StreamFn.layer(() => Stream.fail(Object.assign(error, { message: 5 }))))
+        )
+        assertFailedBy({ outcome }, "Network")
       }))
 
     it.effect("M5: an error event that says no more than its text is Reported", () =>

@@ -61,6 +61,18 @@ const isUsageOrNone = (usage: unknown): boolean =>
   usage === undefined ||
   (typeof usage === "object" && usage !== null && "cost" in usage && typeof usage.cost === "object")
 
+const isTextOrNone = (text: unknown): boolean => text === undefined || typeof text === "string"
+
+const isFlagOrNone = (flag: unknown): boolean => flag === undefined || typeof flag === "boolean"
+
+/** The error of an `error` event, typed whatever it was. */
+const readError = (error: unknown): ModelError | undefined =>
+  error === undefined || error === null || error instanceof ModelError
+    ? error ?? undefined
+    : new ModelError({ reason: "Reported", message: show(error), cause: error })
+
+const messageOf = (error: ModelError): string => textOr(error.message, show(error))
+
 const infoFields = ["responseId", "responseModel", "rawStopReason", "providerThinkingLevel"] as const
 
 /** A copy, in which what is missing or no number counts as none. */
@@ -118,14 +130,7 @@ export class Accumulator {
       case "thinking_start":
         return this.#openBlock(event.type, event.contentIndex, { type: "thinking", thinking: "" })
       case "toolcall_start":
-        return this.#openBlock(event.type, event.contentIndex, {
-          type: "toolCall",
-          id: freshId(this.#ids, event.id),
-          name: wellFormed(event.name),
-          arguments: {},
-          argumentsText: "",
-          ...(event.namespace === undefined ? undefined : { namespace: wellFormed(event.namespace) })
-        })
+        return this.#openCall(event)
       case "text_end":
       case "thinking_end":
       case "toolcall_end":
@@ -141,7 +146,7 @@ export class Accumulator {
   /** Ends the message with an error of the stream, keeping what had arrived. */
   fail(error: ModelError): void {
     this.error = error
-    this.#end = { stopReason: "error", errorMessage: error.message }
+    this.#end = { stopReason: "error", errorMessage: messageOf(error) }
   }
 
   /** Ends the message with a stop reason the stream did not give, keeping what had arrived. */
@@ -207,6 +212,21 @@ export class Accumulator {
     return this.announced ? { type, contentIndex: index } : undefined
   }
 
+  #openCall(event: StreamEvent & { readonly type: "toolcall_start" }): Step {
+    const { contentIndex, id, name, namespace, type } = event
+    if (typeof id !== "string" || typeof name !== "string" || !isTextOrNone(namespace)) {
+      return this.#violation(`\`${type}\` for block ${contentIndex} whose id, name or namespace is no text`)
+    }
+    return this.#openBlock(type, contentIndex, {
+      type: "toolCall",
+      id: freshId(this.#ids, id),
+      name: wellFormed(name),
+      arguments: {},
+      argumentsText: "",
+      ...(namespace === undefined ? undefined : { namespace: wellFormed(namespace) })
+    })
+  }
+
   #delta(type: "text_delta" | "thinking_delta" | "toolcall_delta", index: number, delta: string): Step {
     if (typeof delta !== "string") return this.#violation(`\`${type}\` for block ${index} without a text`)
     const block = this.#open.includes(index) ? this.#blocks[index]! : undefined
@@ -225,6 +245,7 @@ export class Accumulator {
     const block = this.#open.includes(index) ? this.#blocks[index]! : undefined
     if (block?.type === "text" && event.type === "text_end") {
       const { textSignature } = event
+      if (!isTextOrNone(textSignature)) return this.#wrongEnd(event, "signature is no text")
       const text: TextContent = {
         type: "text",
         text: wellFormed(block.text),
@@ -234,6 +255,8 @@ export class Accumulator {
     }
     if (block?.type === "thinking" && event.type === "thinking_end") {
       const { redacted, thinkingSignature } = event
+      if (!isTextOrNone(thinkingSignature)) return this.#wrongEnd(event, "signature is no text")
+      if (!isFlagOrNone(redacted)) return this.#wrongEnd(event, "`redacted` is no boolean")
       const thinking: ThinkingContent = {
         type: "thinking",
         thinking: wellFormed(block.thinking),
@@ -244,6 +267,7 @@ export class Accumulator {
     }
     if (block?.type === "toolCall" && event.type === "toolcall_end") {
       const { thoughtSignature } = event
+      if (!isTextOrNone(thoughtSignature)) return this.#wrongEnd(event, "signature is no text")
       const call = readArguments(
         thoughtSignature === undefined ? block : { ...block, thoughtSignature: wellFormed(thoughtSignature) },
         event.arguments === undefined ? block.argumentsText! : event.arguments
@@ -263,6 +287,10 @@ export class Accumulator {
     const stopReason = event.stopReason ?? (event.type === "done" ? "stop" : "error")
     if (!stopReasons.has(stopReason)) return this.#violation(`\`${event.type}\` with stop reason ${show(stopReason)}`)
     if (!isUsageOrNone(event.usage)) return this.#violation(`\`${event.type}\` whose usage is none`)
+    const errorMessage: unknown = event.errorMessage ?? undefined
+    if (errorMessage !== undefined && typeof errorMessage !== "string") {
+      return this.#violation(`\`${event.type}\` whose error message is no text`)
+    }
     this.#learn(event)
     if (event.content !== undefined) {
       const blocks = this.#wholeBlocks(event.content)
@@ -271,8 +299,9 @@ export class Accumulator {
       this.#blocks = blocks.success
     }
     this.complete = true
-    this.error = event.error
-    this.#end = { stopReason, errorMessage: event.errorMessage ?? event.error?.message }
+    const error = readError(event.error)
+    this.error = error
+    this.#end = { stopReason, errorMessage: errorMessage ?? (error === undefined ? undefined : messageOf(error)) }
     return "end"
   }
 
@@ -282,7 +311,8 @@ export class Accumulator {
     this.#ids.clear()
     const blocks: Array<Block> = []
     for (const each of given) {
-      const block = typeof each === "object" && each !== null ? this.#wholeBlock(each) : undefined
+      // What has not the fields of its type throws somewhere.
+      const block = Result.getOrUndefined(Result.try(() => this.#wholeBlock(each)))
       if (!isBlock(block)) return Result.fail(`[${blocks.length}] is no block of a response`)
       blocks.push(block)
     }
@@ -294,6 +324,10 @@ export class Accumulator {
     return block.type === "toolCall"
       ? readArguments({ ...block, id: freshId(this.#ids, block.id) }, block.argumentsText ?? block.arguments)
       : block
+  }
+
+  #wrongEnd(event: { readonly type: string; readonly contentIndex: number }, what: string): Step {
+    return this.#violation(`\`${event.type}\` for block ${event.contentIndex} whose ${what}`)
   }
 
   #violation(what: string): Step {

@@ -27,7 +27,7 @@ export const isInside = (fiber: Fiber.Fiber<unknown, unknown>, run: Run): boolea
 
 const without =
   (keys: ReadonlyArray<Context.Key<unknown, unknown>>) => <R>(services: Context.Context<R>): Context.Context<R> =>
-    keys.some(({ key }) => services.mapUnsafe.has(key))
+    keys.some((key) => Context.getOrUndefined(services, key) !== undefined)
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what is left out is there again where the code is called
       ? Context.omit(...keys)(services) as Context.Context<R>
       : services

@@ -90,7 +90,7 @@ class Host implements AgentService {
   #sessionId: string | undefined
   #transcript: Transcript
   #activity: Activity | undefined
-  readonly #observers = new Set<() => void>()
+  #observers: Set<() => void> | undefined
   #pendingToolCalls: Set<string> | undefined
   #errorMessage: string | undefined
   #closed = false
@@ -516,7 +516,7 @@ class Host implements AgentService {
   }
 
   #attach(added: Subscriber): () => void {
-    this.#subscribers.list = [...this.#subscribers.list, added]
+    this.#subscribers.list = this.#subscribers.list.concat(added)
     return () => {
       added.active = false
       this.#subscribers.list = this.#subscribers.list.filter((one) => one !== added)
@@ -532,10 +532,10 @@ class Host implements AgentService {
       return observe({ capacity: capacity >= 1 ? Math.floor(capacity) : 1, strategy }, (add, close) => {
         const remove = this.#attach(subscriber(add, Context.empty(), false))
         if (this.#closed && this.#activity === undefined) close()
-        else this.#observers.add(close)
+        else (this.#observers ??= new Set()).add(close)
         return () => {
           remove()
-          this.#observers.delete(close)
+          this.#observers?.delete(close)
         }
       })
     }
@@ -554,7 +554,7 @@ class Host implements AgentService {
   /** Tells those who wait for something of a closed agent that nothing follows. */
   #leave(): void {
     this.#mailbox.returned("disposed")
-    for (const close of this.#observers) close()
+    for (const close of this.#observers ?? []) close()
   }
 }
 

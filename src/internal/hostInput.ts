@@ -106,6 +106,6 @@ const promptMessages = (
   images: NonNullable<PromptOptions["images"]>
 ): unknown => {
   if (typeof input !== "string") return Array.isArray(input) ? input : [input]
-  const text = input === "" ? [] : [{ type: "text" as const, text: input }]
-  return [user([...text, ...images])]
+  const text = { type: "text" as const, text: input }
+  return [user(images.length === 0 ? [text] : input === "" ? images : [text, ...images])]
 }
