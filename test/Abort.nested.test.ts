@@ -66,6 +66,50 @@ describe("Abort across agents and fibers", () => {
         assertInvariants({ events: child.recorder.events })
       }).pipe(Effect.scoped))
 
+    it.effect("A1, A3: a child that the parent's tool shields from the abort goes on to the end of its call (B109)", () =>
+      Effect.gen(function*() {
+        const deaf = tool("deaf", () => Effect.uninterruptible(Effect.as(Effect.sleep(300), "done")))
+        const child = yield* withScript({ tools: [deaf] }, [calls([["y", "deaf", {}]]), text("never")])
+        const outcomes: Array<string> = []
+        const ask = tool("ask", () =>
+          Effect.uninterruptible(
+            Effect.map(Effect.orDie(child.agent.prompt("child")), ({ outcome }) => {
+              outcomes.push(outcome._tag)
+              return "done"
+            })
+          ))
+        const parent = yield* withScript({ tools: [ask] }, [calls([["x", "ask", {}]])])
+        const run = yield* Effect.forkChild(timed(parent.agent.prompt("parent")))
+        yield* TestClock.adjust(100)
+        const abort = yield* Effect.forkChild(parent.agent.abort)
+        yield* TestClock.adjust(200)
+        const [{ outcome }, at] = yield* Fiber.join(run)
+        yield* Fiber.join(abort)
+        assert.deepStrictEqual([outcome._tag, at, outcomes], ["Aborted", 300, ["Aborted"]])
+        assert.strictEqual(Transcript.print(yield* child.agent.messages), "U A[y] R(y!)")
+        for (const { recorder } of [child, parent]) assertInvariants({ events: recorder.events })
+      }).pipe(Effect.scoped))
+
+    it.effect("A1: an abort of the parent behind its agent_end does not reach a child in a listener", () =>
+      Effect.gen(function*() {
+        const child = yield* withScript({ tools: [slow("slow", 300)] }, [calls([["y", "slow", {}]]), text("fine")])
+        const outcomes: Array<string> = []
+        const parent = yield* withScript({}, [text("done")])
+        yield* parent.agent.subscribe((event) =>
+          event.type === "agent_end"
+            ? Effect.map(child.agent.prompt("child"), ({ outcome }) => void outcomes.push(outcome._tag))
+            : undefined
+        )
+        const run = yield* Effect.forkChild(timed(parent.agent.prompt("parent")))
+        yield* TestClock.adjust(100)
+        const abort = yield* Effect.forkChild(parent.agent.abort)
+        yield* TestClock.adjust(200)
+        const [{ outcome }, at] = yield* Fiber.join(run)
+        yield* Fiber.join(abort)
+        assert.deepStrictEqual([outcome._tag, at, outcomes], ["Completed", 300, ["Completed"]])
+        assert.strictEqual(Transcript.print(yield* child.agent.messages), "U A[y] R(y) A")
+      }).pipe(Effect.scoped))
+
     it.effect("A1: aborting the child from the parent's tool waits; the parent goes on", () =>
       Effect.gen(function*() {
         const log: Array<string> = []

@@ -77,6 +77,27 @@ describe("Abort", () => {
           assert.strictEqual((yield* Fiber.join(next)).outcome._tag, "Completed")
         })))
 
+    it.effect("A1: a tool that aborts its own run goes on to where it waits", () => {
+      const log: Array<string> = []
+      const held: { agent?: Agent.AgentService } = {}
+      const note = (word: string) => Effect.sync(() => void log.push(word))
+      const stopping = Effect.suspend(() => held.agent!.abort).pipe(
+        Effect.andThen(note("returned")),
+        Effect.andThen(Effect.sleep(1)),
+        Effect.andThen(note("waited"))
+      )
+      return scene({
+        responses: [calls([["x", "a", {}]])],
+        tools: [tool("a", () => Effect.as(stopping, "never seen"))]
+      }, (world) =>
+        Effect.gen(function*() {
+          held.agent = world.agent
+          const { outcome } = yield* finish(world.agent.prompt("go"))
+          assert.deepStrictEqual([outcome._tag, log], ["Aborted", ["returned"]])
+          assert.strictEqual(yield* shape(world), "U A[x] R(x!)")
+        }))
+    })
+
     it.effect("A1: from a fiber that a tool started it returns at once, too; awaitIdle fails there", () => {
       const log: Array<string> = []
       const held: { agent?: Agent.AgentService } = {}

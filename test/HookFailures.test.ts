@@ -326,7 +326,9 @@ describe("A hook that breaks", () => {
     for (
       const [what, update] of [
         ["two tools of one name", { context: { tools: [echo, echo] } }],
-        ["tools that are none", { context: { tools: [5] } }]
+        ["tools that are none", { context: { tools: [5] } }],
+        ["messages that are no list", { context: { messages: 5 } }],
+        ["messages that are no JSON", { context: { messages: [Messages.user("go"), { role: "note", at: 1n }] } }]
       ] as ReadonlyArray<[string, unknown]>
     ) {
       it.effect(`H5: ${kind} that answers with ${what} fails the run and names the hook`, () =>

@@ -575,4 +575,50 @@ describe("runToolCall", () => {
       yield* settled(agent.prompt("go"))
       assert.deepStrictEqual([seen, gave], [["a"], ["slept"]])
     }).pipe(withModel(ScriptedModel.calls([["a", "leaving", {}]]), fine)))
+
+  it.effect("T7 A3: after an abort a nested call whose arguments are still prepared does not run", () =>
+    Effect.gen(function*() {
+      const ran: Array<string> = []
+      const prepared: Tools.Tool = {
+        ...tool("prepared", () => Effect.sync(() => `ran ${ran.push("ran")} times`)),
+        prepareArguments: () => Effect.as(Effect.sleep(100), {})
+      }
+      const deaf = tool("deaf", ({ runToolCall }) =>
+        runToolCall({ id: "n1", name: "prepared" }).pipe(
+          Effect.map(({ result }) => {
+            ran.push(resultText(result))
+            return "done"
+          }),
+          Effect.uninterruptible
+        ))
+      const agent = yield* Agent.make({ tools: [prepared, deaf] })
+      const fiber = yield* Effect.forkChild(agent.prompt("go"))
+      yield* TestClock.adjust(50)
+      yield* Effect.forkChild(agent.abort)
+      yield* TestClock.adjust("1 hour")
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(ran, ["Operation aborted"])
+    }).pipe(withModel(ScriptedModel.calls([["a", "deaf", {}]]))))
+
+  it.effect("T7 A3: after an abort no hook is asked about a nested call that ends", () =>
+    Effect.gen(function*() {
+      const asked: Array<string> = []
+      const slow = tool("slow", () => Effect.as(Effect.sleep(100), "done"))
+      const deaf = tool("deaf", ({ runToolCall }) =>
+        runToolCall({ id: "n1", name: "slow" }).pipe(
+          Effect.map(({ result }) => {
+            asked.push(resultText(result))
+            return "done"
+          }),
+          Effect.uninterruptible
+        ))
+      const hook = Hooks.afterToolCall(({ toolCall }) => void asked.push(`after ${toolCall.id}`))
+      const agent = yield* Agent.make({ tools: [slow, deaf] }).pipe(Effect.provide(Hooks.layer(hook)))
+      const fiber = yield* Effect.forkChild(agent.prompt("go"))
+      yield* TestClock.adjust(50)
+      yield* Effect.forkChild(agent.abort)
+      yield* TestClock.adjust("1 hour")
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(asked, ["done"])
+    }).pipe(withModel(ScriptedModel.calls([["a", "deaf", {}]]))))
 })
