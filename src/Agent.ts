@@ -37,7 +37,7 @@ import type { Any, ExecutionMode, Services } from "./Tools.ts"
  * - `messages`: a stored transcript
  * - `transcript`: what is done with one in which calls and results do not pair, ids double or messages are empty: mended
  *   and reported to the log, or refused; default `repair`. Open calls at its end are left to the next run, which answers
- *   them
+ *   them. It counts for messages that are set, appended or prompted later, too
  * - `steeringMode`, `followUpMode`: how many queued messages one drain takes; default `one-at-a-time`
  *
  * @category models
@@ -85,6 +85,9 @@ export interface AgentService {
    * Runs the agent on a text, a text with images, one message or several, and gives the outcome and what was added once
    * every listener has seen the end. Interrupting it aborts the run. With `whileRunning` a prompt during a run is queued
    * and waits for the end of that run.
+   *
+   * Calls and results in a list of messages are paired (`Options.transcript`): results may be those of open calls at the
+   * end of the transcript, and every call without a result gets an error result. A prompt to be queued may have neither.
    */
   readonly prompt: (
     input: string | AgentMessage | ReadonlyArray<AgentMessage>,
@@ -98,15 +101,18 @@ export interface AgentService {
   /**
    * Queues a message for the run that is under way, to be read before its next request, and gives a receipt. When no run
    * is under way it waits for the next one. A message with an id that was used before is not queued again.
+   *
+   * Dies with `InvalidPrompt` if the message does not decode, is a tool result or has tool calls: what stands alone cannot
+   * be paired. Such a message that other code offers to the queue itself is left out and logged.
    */
   readonly steer: (message: string | AgentMessage, options?: QueueOptions) => Effect.Effect<Receipt>
-  /** Queues a message for when the agent would stop, and gives a receipt. */
+  /** Queues a message for when the agent would stop, and gives a receipt; refuses what {@link steer} refuses. */
   readonly followUp: (message: string | AgentMessage, options?: QueueOptions) => Effect.Effect<Receipt>
   /** Takes a queued message back, by the id of its receipt; `false` when it does not wait any more. */
   readonly withdraw: (id: string) => Effect.Effect<boolean>
   /**
    * Records a message without asking for an answer: it is part of the next request when there is one anyway, and does not
-   * wake an agent that has finished.
+   * wake an agent that has finished. Refuses what {@link steer} refuses.
    */
   readonly note: (message: string | AgentMessage) => Effect.Effect<void>
   /**
@@ -149,9 +155,12 @@ export interface AgentService {
   readonly setToolExecution: (mode: ExecutionMode) => Effect.Effect<void>
   /** Counts from the next run. */
   readonly setSessionId: (sessionId: string | undefined) => Effect.Effect<void>
-  /** Replaces the transcript. */
+  /** Replaces the transcript; calls and results are paired (`Options.transcript`). */
   readonly setMessages: (messages: ReadonlyArray<AgentMessage>) => Effect.Effect<void, AgentBusy | AgentConfigError>
-  /** Adds to the transcript without running. */
+  /**
+   * Adds to the transcript without running. Calls and results are paired (`Options.transcript`), also with calls that are
+   * open at its end: those without a result are answered by an error result when anything else follows.
+   */
   readonly appendMessages: (messages: ReadonlyArray<AgentMessage>) => Effect.Effect<void, AgentBusy | AgentConfigError>
   /** The transcript; the list is a copy that never changes. */
   readonly messages: Effect.Effect<ReadonlyArray<AgentMessage>>

@@ -27,7 +27,8 @@ export class AgentBusy extends Data.TaggedError("AgentBusy")<{
 }> {}
 
 /**
- * The prompt cannot be used: an empty text without images, a message that does not decode, or an unknown option.
+ * The prompt cannot be used: an empty text without images, a message that does not decode or cannot be paired, or an
+ * unknown option.
  *
  * @category errors
  * @since 0.1.0

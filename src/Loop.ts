@@ -7,7 +7,6 @@
  *
  * @since 0.1.0
  */
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -25,11 +24,12 @@ import { Emitter, type Pending, subscriber } from "./internal/emitter.ts"
 import { eventStream } from "./internal/eventStream.ts"
 import { show } from "./internal/json.ts"
 import { abort, join, start, stopForListener } from "./internal/lifecycle.ts"
-import * as Log from "./internal/log.ts"
 import { readConfig, readSettings, type RunOptions } from "./internal/options.ts"
+import { logMended, pairUp } from "./internal/pairing.ts"
+import { logRefused, takeDeliverable } from "./internal/queued.ts"
 import { readContext, readMessages } from "./internal/readMessages.ts"
 import { ask, naming, respond } from "./internal/response.ts"
-import { type Held, Run } from "./internal/run.ts"
+import { Run } from "./internal/run.ts"
 import { timeOf } from "./internal/time.ts"
 import { makeToolSet } from "./internal/toolSet.ts"
 import { declareTools, Transcript } from "./internal/transcript.ts"
@@ -81,7 +81,9 @@ export const doubleLoop = Effect.fnUntraced(function*(run: Run, beginning: Begin
     if ((pending = run.record(prompt)) !== undefined) yield* pending
   }
   if (run.stopping) return yield* Effect.interrupt
-  if (beginning._tag === "Continue" || !beginning.fromSteering) hold(run, steering)
+  if (beginning._tag === "Continue" || !beginning.fromSteering) {
+    if ((pending = hold(run, steering)) !== undefined) yield* pending
+  }
 
   do {
     let toolResults = true
@@ -89,7 +91,7 @@ export const doubleLoop = Effect.fnUntraced(function*(run: Run, beginning: Begin
       if (firstTurn) firstTurn = false
       else {
         if (hooks.prepareNextTurn.length > 0) prepared = yield* prepareNextTurn(run)
-        if (run.held === undefined) hold(run, steering)
+        if ((pending = hold(run, steering)) !== undefined) yield* pending
         if ((pending = run.emit(turnStart)) !== undefined) yield* pending
       }
       // The tools that are declared here are those of this request, whatever a listener sets meanwhile.
@@ -113,10 +115,10 @@ export const doubleLoop = Effect.fnUntraced(function*(run: Run, beginning: Begin
 
       oneMoreRequest = decision === "continue"
       if (run.isLimited(toolResults || oneMoreRequest)) return yield* limited(run)
-      hold(run, steering)
+      if ((pending = hold(run, steering)) !== undefined) yield* pending
       if (toolResults || run.held !== undefined) oneMoreRequest = false
     }
-    hold(run, followUps)
+    if ((pending = hold(run, followUps)) !== undefined) yield* pending
   } while (run.held !== undefined || oneMoreRequest)
   return RunOutcome.Completed({ by: terminated ? "Terminate" : "Stop", stopReason })
 })
@@ -162,10 +164,11 @@ const limited = Effect.fnUntraced(function*(run: Run) {
 })
 
 /** Takes the next batch of a queue into the run; what is not emitted by the run's end goes back to its front. */
-const hold = (run: Run, queue: MessageQueue | undefined): void => {
-  if (queue === undefined || run.held !== undefined) return
-  const messages = queue.take()
+const hold = (run: Run, queue: MessageQueue | undefined): Pending => {
+  if (queue === undefined || run.held !== undefined || queue.size === 0) return undefined
+  const { messages, refused } = takeDeliverable(queue)
   if (messages.length > 0) run.held = { queue, messages, next: 0 }
+  return refused.length === 0 ? undefined : logRefused(refused)
 }
 
 const needsInjection = (run: Run, prepared: ReadonlyArray<AgentMessage>): boolean =>
@@ -179,7 +182,6 @@ const needsInjection = (run: Run, prepared: ReadonlyArray<AgentMessage>): boolea
  */
 const inject = Effect.fnUntraced(function*(run: Run, prepared: ReadonlyArray<AgentMessage>) {
   const now = run.now()
-  if (run.held !== undefined) yield* refuseInvalid(run.held)
   const { held } = run
   const { tools } = run.settings
   const { notes } = run.config
@@ -199,18 +201,6 @@ const inject = Effect.fnUntraced(function*(run: Run, prepared: ReadonlyArray<Age
   }
   run.held = undefined
   return tools
-})
-
-/** Leaves out what other code offered to a queue and does not decode; nothing can be done with it. */
-const refuseInvalid = Effect.fnUntraced(function*(held: Held) {
-  const valid: Array<AgentMessage> = []
-  for (const message of held.messages) {
-    const read = held.queue.wasPosted(message) ? undefined : readMessages([message])
-    if (read === undefined) valid.push(message)
-    else if (Result.isSuccess(read)) valid.push(...read.success)
-    else yield* Log.error(`A queued message does not decode and was left out: ${read.failure}`, Cause.empty)
-  }
-  held.messages = valid
 })
 
 /** Applies what a hook answered, for the rest of the run. */
@@ -256,7 +246,9 @@ const prepareNextTurn = Effect.fnUntraced(function*(run: Run) {
     }
     messages.push(...read.success)
   }
-  return messages
+  const paired = pairUp(run.transcript.messages, messages, true)
+  yield* logMended("answer of prepareNextTurn", paired)
+  return [...paired.results, ...paired.messages]
 })
 
 /** Replaced tools are declared at once, so that the request that can use them knows them. */
@@ -369,13 +361,13 @@ const makeRun = Effect.fnUntraced(function*<R>(
 
 /** `begin` gives the beginning of a run on a context that was read. */
 const runFrom = Effect.fnUntraced(function*<R>(
-  begin: (messages: ReadonlyArray<AgentMessage>) => Result.Result<Beginning, CannotContinue>,
+  begin: (messages: ReadonlyArray<AgentMessage>) => Effect.Effect<Beginning, CannotContinue>,
   context: LoopContext,
   options: LoopOptions<unknown, R>,
   reader?: Reader
 ): Effect.fn.Return<RunResult, CannotContinue, StreamFn | R> {
   const run = yield* makeRun(context, options, reader)
-  const beginning = yield* Effect.fromResult(begin(run.transcript.messages))
+  const beginning = yield* begin(run.transcript.messages)
   // There is no moment between start and wait at which an interruption could get lost.
   return yield* Effect.uninterruptibleMask((restore) =>
     Effect.andThen(start(run, doubleLoop(run, beginning)), join(restore, run.done, abort(run)))
@@ -383,7 +375,8 @@ const runFrom = Effect.fnUntraced(function*<R>(
 })
 
 /**
- * Runs the loop on a context to which the prompts are added, and gives the outcome and what was added.
+ * Runs the loop on a context to which the prompts are added, and gives the outcome and what was added. Calls and results
+ * in the prompts are paired, also with calls that are open at the end of the context, as `Messages.repair` does it.
  *
  * **When to use**
  *
@@ -411,26 +404,37 @@ export const run = <const T extends ReadonlyArray<Any>, E = never, R = never>(
   context: LoopContext<T>,
   options: LoopOptions<E, R> = {}
 ): Effect.Effect<RunResult, CannotContinue, StreamFn | R | Services<T[number]>> =>
-  runFrom(() => fromPrompts(prompts), context, options)
+  runFrom((messages) => fromPrompts(messages, prompts), context, options)
 
-const fromPrompts = (prompts: ReadonlyArray<AgentMessage>): Result.Result<Beginning, CannotContinue> =>
-  Result.mapBoth(readMessages(prompts), {
-    onSuccess: (read): Beginning => ({ _tag: "Prompts", results: noMessages, prompts: read, fromSteering: false }),
-    onFailure: (problem) => invalidContext({ message: `The prompts do not decode: ${problem}` })
+const fromPrompts = (
+  messages: ReadonlyArray<AgentMessage>,
+  prompts: ReadonlyArray<AgentMessage>
+): Effect.Effect<Beginning, CannotContinue> => {
+  const read = readMessages(prompts)
+  if (Result.isFailure(read)) {
+    return Effect.fail(invalidContext({ message: `The prompts do not decode: ${read.failure}` }))
+  }
+  const paired = pairUp(messages, read.success, true)
+  return Effect.as(logMended("prompt", paired), {
+    _tag: "Prompts",
+    results: paired.results,
+    prompts: paired.messages,
+    fromSteering: false
   })
+}
 
-const asItIs = (messages: ReadonlyArray<AgentMessage>): Result.Result<Beginning, CannotContinue> => {
+const asItIs = (messages: ReadonlyArray<AgentMessage>): Effect.Effect<Beginning, CannotContinue> => {
   const last = messages.at(-1)
   if (last === undefined || messages.every((message) => message.role === "system")) {
-    return Result.fail(
+    return Effect.fail(
       new CannotContinue({ reason: "EmptyTranscript", message: "Cannot continue: no messages in context" })
     )
   }
   return last.role === "assistant"
-    ? Result.fail(
+    ? Effect.fail(
       new CannotContinue({ reason: "AssistantTail", message: "Cannot continue from message role: assistant" })
     )
-    : Result.succeed({ _tag: "Continue", results: noMessages })
+    : Effect.succeed({ _tag: "Continue", results: noMessages })
 }
 
 /**

@@ -10,6 +10,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as MutableList from "effect/MutableList"
 import * as Queue from "effect/Queue"
+import * as Result from "effect/Result"
+import { readQueued } from "./internal/queued.ts"
 import type { AgentMessage } from "./Messages.ts"
 
 /**
@@ -127,12 +129,15 @@ export class MessageQueue {
     this.queue.state = { _tag: "Closing", exit, takers: new Set(), offers: new Set(), awaiters: new Set() }
   }
 
-  /** Adds a message at the end and gives its receipt. */
+  /**
+   * Adds a message at the end and gives its receipt. Throws `InvalidPrompt` for one that does not decode, a tool result,
+   * and one with tool calls.
+   */
   post(id: string, message: AgentMessage, whileIdle: boolean): Receipt {
     const outcome = Deferred.makeUnsafe<Delivery>()
     const entry: Entry = { id, whileIdle, outcome, delivered: Deferred.await(outcome), taken: false }
     // A copy, so that one message that is posted twice has two receipts.
-    const own = { ...message }
+    const own = Result.getOrThrow(readQueued(message))
     this.#receipts ??= new Map()
     this.#receipts.set(own, entry)
     this.offer(own)

@@ -24,7 +24,7 @@ import { Budget, type BudgetState } from "../Budget.ts"
 import { AgentBusy, type AgentConfigError, CannotContinue, type InvalidPrompt } from "../Errors.ts"
 import type { AgentEvent, ObservedEvent } from "../Events.ts"
 import { type Beginning, doubleLoop } from "../Loop.ts"
-import { type AgentMessage, initialSystem } from "../Messages.ts"
+import { type AgentMessage, initialSystem, user } from "../Messages.ts"
 import { MessageQueue, type QueueMode, type Receipt } from "../Queues.ts"
 import { RunResult } from "../RunResult.ts"
 import type { StreamFn } from "../StreamFn.ts"
@@ -33,13 +33,22 @@ import { admit } from "./admit.ts"
 import { checkOneOf } from "./checks.ts"
 import { commonBudget, CurrentRun, isInside, layeredBudget, withoutAmbient, withoutRun } from "./currentRun.ts"
 import { Emitter, type Subscriber, subscriber, type Subscribers } from "./emitter.ts"
-import { logMended, readPaired, readPrompt, readQueued, readTranscript, readWhileRunning } from "./hostInput.ts"
+import {
+  checkQueueable,
+  pairPrompts,
+  readPaired,
+  readPrompt,
+  readWhileRunning,
+  type TranscriptMode
+} from "./hostInput.ts"
 import { wellFormed } from "./json.ts"
 import { abort as abortRun, join, start, stopForListener } from "./lifecycle.ts"
 import { Mailbox } from "./mailbox.ts"
 import { observe } from "./observer.ts"
 import { answersToOpenCalls } from "./openCalls.ts"
 import { type BaseConfig, readConfig, readSettings } from "./options.ts"
+import { logMended, type Paired, pairUp } from "./pairing.ts"
+import { logRefused, readQueued, takeDeliverable } from "./queued.ts"
 import { Run, type RunSettings } from "./run.ts"
 import { timeOf } from "./time.ts"
 import { makeToolSet } from "./toolSet.ts"
@@ -73,6 +82,16 @@ const joined = (results: ReadonlyArray<RunResult>): RunResult => {
   return results.length === 1 ? last : new RunResult(last.outcome, results.flatMap((result) => result.messages))
 }
 
+/** Takes the next batch of a queue to begin a run with it; adds what is wrong with what was left out. */
+const takePrompts = (queue: MessageQueue, refused: Array<string>): ReadonlyArray<AgentMessage> => {
+  const batch = takeDeliverable(queue)
+  refused.push(...batch.refused)
+  for (const message of batch.messages) queue.delivered(message, 1)
+  return batch.messages
+}
+
+const withText = (message: string | AgentMessage): AgentMessage => typeof message === "string" ? user(message) : message
+
 type Restore = <B>(effect: Effect.Effect<B>) => Effect.Effect<B>
 
 const noCalls: ReadonlySet<string> = new Set()
@@ -86,7 +105,7 @@ class Host implements AgentService {
   readonly #settings: RunSettings
   readonly #subscribers: Subscribers = { list: [] }
   readonly #mailbox: Mailbox
-  readonly #transcriptMode: "repair" | "refuse"
+  readonly #transcriptMode: TranscriptMode
   #sessionId: string | undefined
   #transcript: Transcript
   #activity: Activity | undefined
@@ -103,7 +122,7 @@ class Host implements AgentService {
     readonly messages: ReadonlyArray<AgentMessage>
     readonly mailbox: Mailbox
     readonly sessionId: string | undefined
-    readonly transcriptMode: "repair" | "refuse"
+    readonly transcriptMode: TranscriptMode
   }) {
     this.#config = options.config
     this.#services = options.services
@@ -130,14 +149,14 @@ class Host implements AgentService {
         const messages = Result.andThen(readWhileRunning(options), () => readPrompt(input, options))
         if (Result.isFailure(messages)) return Effect.fail(messages.failure)
         if (activity === undefined) {
-          const results = answersToOpenCalls(this.#transcript.messages)
-          return this.#begin(fiber, restore, {
-            _tag: "Prompts",
-            results,
-            prompts: messages.success,
-            fromSteering: false
-          })
+          const paired = pairPrompts(this.#transcript.messages, messages.success, this.#transcriptMode)
+          if (Result.isFailure(paired)) return Effect.fail(paired.failure)
+          const { messages: prompts, results } = paired.success
+          const begun = this.#begin(fiber, restore, { _tag: "Prompts", results, prompts, fromSteering: false })
+          return Effect.andThen(logMended("prompt", paired.success), begun)
         }
+        const queueable = checkQueueable(messages.success)
+        if (Result.isFailure(queueable)) return Effect.fail(queueable.failure)
         const queue = options.whileRunning === "steer" ? this.#mailbox.steering : this.#mailbox.followUps
         for (const message of messages.success) queue.offer(message)
         return join(restore, activity.done, this.abort)
@@ -159,16 +178,19 @@ class Host implements AgentService {
       if (last.role !== "assistant" || results.length > 0) {
         return this.#begin(fiber, restore, { _tag: "Continue", results })
       }
+      const refused: Array<string> = []
       for (const queue of [this.#mailbox.steering, this.#mailbox.followUps]) {
         if (queue.size === 0) continue
         // A run that may not begin a turn reads no queue (L7).
         if (this.#spent(fiber)) return this.#begin(fiber, restore, { _tag: "Continue", results })
-        const prompts = queue.take()
-        for (const message of prompts) queue.delivered(message, 1)
+        const prompts = takePrompts(queue, refused)
+        if (prompts.length === 0) continue
         const fromSteering = queue === this.#mailbox.steering
-        return this.#begin(fiber, restore, { _tag: "Prompts", results: [], prompts, fromSteering })
+        const begun = this.#begin(fiber, restore, { _tag: "Prompts", results: [], prompts, fromSteering })
+        return Effect.andThen(logRefused(refused), begun)
       }
-      return Effect.fail(
+      return Effect.andThen(
+        logRefused(refused),
         new CannotContinue({ reason: "AssistantTail", message: "Cannot continue from message role: assistant" })
       )
     })
@@ -264,23 +286,23 @@ class Host implements AgentService {
     return Effect.asVoid(Effect.forkDetach(Effect.suspend(() => {
       const kept = activity.aborted ? "aborted" : budget?.spentAt(now()) === undefined ? undefined : "limited"
       if (kept !== undefined) this.#mailbox.returned(kept)
-      const prompts = kept === undefined ? this.#mailbox.followUps.take() : []
+      const refused: Array<string> = []
+      const prompts = kept === undefined ? takePrompts(this.#mailbox.followUps, refused) : []
       if (prompts.length === 0) {
         this.#becomeIdle(now, activity)
-        return Effect.void
+        return logRefused(refused)
       }
-      for (const message of prompts) this.#mailbox.followUps.delivered(message, 1)
       // It stands beside the run that ended, not inside of it.
       const { parent } = activity.run
       activity.run = this.#makeRun(now, budget)
       const started = this.#start(activity.run, { _tag: "Prompts", results: [], prompts, fromSteering: false })
-      return Effect.provideService(started, CurrentRun, parent)
+      return Effect.andThen(logRefused(refused), Effect.provideService(started, CurrentRun, parent))
     })))
   }
 
   #becomeIdle(now: () => number, activity: Activity): void {
     this.#activity = undefined
-    this.#append(this.#mailbox.notes.splice(0), now())
+    this.#append(pairUp(this.#transcript.messages, this.#mailbox.notes.splice(0), false), now())
     if (this.#closed) this.#leave()
     Deferred.doneUnsafe(activity.done, Exit.succeed(joined(activity.results)))
   }
@@ -306,19 +328,13 @@ class Host implements AgentService {
 
   get steer(): AgentService["steer"] {
     return (message: string | AgentMessage, options?: QueueOptions): Effect.Effect<Receipt> => {
-      return Effect.map(
-        readQueued(message),
-        (read) => this.#post("steering", read, options)
-      )
+      return Effect.sync(() => this.#post("steering", withText(message), options))
     }
   }
 
   get followUp(): AgentService["followUp"] {
     return (message: string | AgentMessage, options?: QueueOptions): Effect.Effect<Receipt> => {
-      return Effect.map(
-        readQueued(message),
-        (read) => this.#post("followUps", read, options)
-      )
+      return Effect.sync(() => this.#post("followUps", withText(message), options))
     }
   }
 
@@ -336,12 +352,12 @@ class Host implements AgentService {
 
   get note(): AgentService["note"] {
     return (message: string | AgentMessage): Effect.Effect<void> => {
-      return Effect.flatMap(readQueued(message), (note) =>
-        Effect.clockWith((clock) => {
-          if (this.#activity !== undefined) this.#mailbox.notes.push(note)
-          else this.#append([note], clock.currentTimeMillisUnsafe())
-          return Effect.void
-        }))
+      return Effect.clockWith((clock) => {
+        const note = Result.getOrThrow(readQueued(withText(message)))
+        if (this.#activity !== undefined) this.#mailbox.notes.push(note)
+        else this.#append(pairUp(this.#transcript.messages, [note], false), clock.currentTimeMillisUnsafe())
+        return Effect.void
+      })
     }
   }
 
@@ -453,10 +469,10 @@ class Host implements AgentService {
     return (messages) =>
       Effect.suspend((): Effect.Effect<void, AgentBusy | AgentConfigError> => {
         if (this.#activity !== undefined) return Effect.fail(busyChanging())
-        const read = readPaired(messages, this.#transcriptMode)
+        const read = readPaired([], messages, this.#transcriptMode)
         if (Result.isFailure(read)) return Effect.fail(read.failure)
-        this.#transcript = new Transcript(read.success.messages)
-        return logMended(read.success)
+        this.#transcript = new Transcript([...read.success.results, ...read.success.messages])
+        return logMended("transcript", read.success)
       })
   }
 
@@ -464,19 +480,16 @@ class Host implements AgentService {
     return (messages) =>
       Effect.clockWith((clock): Effect.Effect<void, AgentBusy | AgentConfigError> => {
         if (this.#activity !== undefined) return Effect.fail(busyChanging())
-        const read = readTranscript(messages)
+        const read = readPaired(this.#transcript.messages, messages, this.#transcriptMode)
         if (Result.isFailure(read)) return Effect.fail(read.failure)
         this.#append(read.success, clock.currentTimeMillisUnsafe())
-        return Effect.void
+        return logMended("appended list", read.success)
       })
   }
 
   /** Adds to the transcript of an idle agent. Nothing comes between an open call and its answer. */
-  #append(messages: ReadonlyArray<AgentMessage>, now: number): void {
-    const answers = messages.length === 0 || messages[0]?.role === "toolResult"
-      ? []
-      : answersToOpenCalls(this.#transcript.messages)
-    for (const message of [...answers, ...messages]) this.#transcript.push(admit(message, now))
+  #append({ messages, results }: Paired, now: number): void {
+    for (const message of [...results, ...messages]) this.#transcript.push(admit(message, now))
   }
 
   get messages(): Effect.Effect<ReadonlyArray<AgentMessage>> {
@@ -577,9 +590,9 @@ export const makeHost = Effect.fnUntraced(
     const mode = (yield* oneOf("transcript", options.transcript, ["repair", "refuse"])) ?? "repair"
     const steeringMode = yield* oneOf("steeringMode", options.steeringMode, queueModes)
     const followUpMode = yield* oneOf("followUpMode", options.followUpMode, queueModes)
-    const paired = yield* Effect.fromResult(readPaired(options.messages ?? [], mode))
-    yield* logMended(paired)
-    const { messages } = paired
+    const paired = yield* Effect.fromResult(readPaired([], options.messages ?? [], mode))
+    yield* logMended("transcript", paired)
+    const messages = [...paired.results, ...paired.messages]
     const first = messages[0]?.role === "system"
       ? undefined
       : initialSystem(

@@ -1,18 +1,17 @@
 /**
- * What an agent is given from outside, checked: transcripts, prompts, queued messages.
+ * What an agent is given from outside, checked: transcripts and prompts.
  */
-import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { PromptOptions } from "../Agent.ts"
 import { AgentConfigError, InvalidPrompt } from "../Errors.ts"
-import { type AgentMessage, repair, user } from "../Messages.ts"
+import { type AgentMessage, user } from "../Messages.ts"
 import { checkOneOf } from "./checks.ts"
-import { excerpt, show } from "./json.ts"
-import * as Log from "./log.ts"
-import { answersToOpenCalls } from "./openCalls.ts"
+import { show } from "./json.ts"
+import { type Paired, pairUp } from "./pairing.ts"
+import { needsOthers } from "./queued.ts"
 import { readMessages } from "./readMessages.ts"
 
-export const readTranscript = (
+const readTranscript = (
   messages: ReadonlyArray<AgentMessage>
 ): Result.Result<ReadonlyArray<AgentMessage>, AgentConfigError> =>
   Result.mapError(
@@ -24,54 +23,49 @@ export const readTranscript = (
       })
   )
 
-/** A transcript whose calls and results go together, and what was mended for that. */
-export interface Paired {
-  readonly messages: ReadonlyArray<AgentMessage>
-  readonly mended: string | undefined
-}
+/** What is done with messages that decode but do not go together. */
+export type TranscriptMode = "repair" | "refuse"
 
-/** What is done with a stored transcript whose messages decode but do not go together. */
-const pairUp = (
-  messages: ReadonlyArray<AgentMessage>,
-  mode: "repair" | "refuse"
-): Result.Result<Paired, AgentConfigError> => {
-  const open = answersToOpenCalls(messages)
-  // Open calls at the end are no defect: the next run answers them (Q4).
-  const { messages: paired, repairs } = repair([...messages, ...open])
-  if (repairs.length === 0) return Result.succeed({ messages, mended: undefined })
-  const report = excerpt(repairs.map((one) => one.message).join("; "), 1500)
-  // An answer whose call was renamed is another one now; then all of them stay, so that they stand in call order.
-  const added = new Set<AgentMessage>(paired.slice(-open.length).every((one, n) => one === open[n]) ? open : [])
-  return mode === "repair"
-    ? Result.succeed({ messages: paired.filter((message) => !added.has(message)), mended: report })
-    : Result.fail(
-      new AgentConfigError({
-        reason: "InvalidTranscript",
-        message:
-          `The transcript is broken: ${report}. Mend it with Messages.repair, or leave out \`transcript: "refuse"\`.`
-      })
-    )
-}
-
-/** A transcript from outside, checked and paired. */
+/** Messages from outside, checked and paired, to follow a conversation. */
 export const readPaired = (
+  before: ReadonlyArray<AgentMessage>,
   messages: ReadonlyArray<AgentMessage>,
-  mode: "repair" | "refuse"
-): Result.Result<Paired, AgentConfigError> => Result.flatMap(readTranscript(messages), (read) => pairUp(read, mode))
-
-export const logMended = ({ mended }: Paired): Effect.Effect<void> =>
-  mended === undefined ? Effect.void : Log.warn(`The transcript was mended: ${mended}`)
-
-/** A message to queue; one that does not decode is a mistake of the program, so a defect. */
-export const readQueued = (message: string | AgentMessage): Effect.Effect<AgentMessage> =>
-  Effect.suspend(() => {
-    const read = readMessages([typeof message === "string" ? user(message) : message])
-    return Result.isSuccess(read)
-      ? Effect.succeed(read.success[0]!)
-      : Effect.die(
-        new InvalidPrompt({ reason: "InvalidMessage", message: `The message does not decode: ${read.failure}` })
+  mode: TranscriptMode
+): Result.Result<Paired, AgentConfigError> =>
+  Result.flatMap(readTranscript(messages), (read) => {
+    const paired = pairUp(before, read, false)
+    return paired.mended === undefined || mode === "repair"
+      ? Result.succeed(paired)
+      : Result.fail(
+        new AgentConfigError({
+          reason: "InvalidTranscript",
+          message:
+            `The transcript is broken: ${paired.mended}. Mend it with Messages.repair, or leave out \`transcript: "refuse"\`.`
+        })
       )
   })
+
+/** The prompts of a run, paired with one another and with calls that are open in the conversation. */
+export const pairPrompts = (
+  before: ReadonlyArray<AgentMessage>,
+  prompts: ReadonlyArray<AgentMessage>,
+  mode: TranscriptMode
+): Result.Result<Paired, InvalidPrompt> => {
+  const paired = pairUp(before, prompts, true)
+  return paired.mended === undefined || mode === "repair"
+    ? Result.succeed(paired)
+    : refusePrompt(`The prompt's messages do not go together: ${paired.mended}`)
+}
+
+const refusePrompt = (message: string) => Result.fail(new InvalidPrompt({ reason: "InvalidMessage", message }))
+
+/** A prompt that is queued is torn apart. */
+export const checkQueueable = (
+  prompts: ReadonlyArray<AgentMessage>
+): Result.Result<ReadonlyArray<AgentMessage>, InvalidPrompt> =>
+  prompts.some(needsOthers)
+    ? refusePrompt("A tool result or a message with tool calls cannot be queued; wait for the end of the run.")
+    : Result.succeed(prompts)
 
 export const readWhileRunning = ({ whileRunning }: PromptOptions): Result.Result<unknown, InvalidPrompt> =>
   Result.mapError(

@@ -14,16 +14,21 @@ export const unanswered = (call: ToolCall, timestamp: number): ToolResultMessage
   timestamp
 })
 
-/** The error results that answer them, so that the conversation can go on (Q4); timestamps are 0. */
-export const answersToOpenCalls = (messages: ReadonlyArray<AgentMessage>): ReadonlyArray<ToolResultMessage> => {
+export const openCalls = (messages: ReadonlyArray<AgentMessage>): ReadonlyArray<ToolCall> => {
   const at = messages.findLastIndex((message) => message.role !== "toolResult")
   const caller = messages[at]
   if (caller?.role !== "assistant" || caller.stopReason === "error" || caller.stopReason === "aborted") return []
   const answered = messages.slice(at + 1).map((message) => message.role === "toolResult" ? message.toolCallId : "")
-  const open = toolCalls(caller).filter((call) => {
+  return toolCalls(caller).filter((call) => {
     const index = answered.indexOf(call.id)
     if (index >= 0) answered.splice(index, 1)
     return index < 0
   })
-  return open.map((call) => unanswered(call, 0))
 }
+
+/** The error results that answer them, so that the conversation can go on (Q4); timestamps are 0. */
+export const answersTo = (open: ReadonlyArray<ToolCall>): ReadonlyArray<ToolResultMessage> =>
+  open.map((call) => unanswered(call, 0))
+
+export const answersToOpenCalls = (messages: ReadonlyArray<AgentMessage>): ReadonlyArray<ToolResultMessage> =>
+  answersTo(openCalls(messages))

@@ -149,6 +149,20 @@ export const repair = (
   return { messages: isSame(messages, mending.messages) ? messages : mending.messages, repairs: mending.repairs() }
 }
 
+/**
+ * The same for messages that follow a valid conversation, of which only `caller` has calls that they may answer. Indices
+ * count in `messages`, those of the caller are below 0.
+ */
+export const repairBehind = (
+  before: ReadonlyArray<AgentMessage>,
+  caller: AssistantMessage | undefined,
+  messages: ReadonlyArray<AgentMessage>
+): ReturnType<typeof repair> => {
+  const callers = caller === undefined ? [] : [caller]
+  const mending = new Mending([...callers, ...messages], -callers.length, before)
+  return { messages: mending.messages.slice(callers.length), repairs: mending.repairs() }
+}
+
 const isSame = (
   messages: ReadonlyArray<unknown>,
   mended: ReadonlyArray<AgentMessage>
@@ -199,8 +213,14 @@ class Mending {
   readonly #first = new Map<string, Called>()
   readonly #early: Array<Answer> = []
 
-  constructor(messages: ReadonlyArray<unknown>) {
-    for (const [index, value] of messages.entries()) {
+  /** What stands before. */
+  readonly #before: ReadonlyArray<AgentMessage>
+
+  /** `first` is the index of the first message. */
+  constructor(messages: ReadonlyArray<unknown>, first = 0, before: ReadonlyArray<AgentMessage> = []) {
+    this.#before = before
+    for (const [position, value] of messages.entries()) {
+      const index = first + position
       const message = this.#read(index, value)
       if (message?.role === "toolResult") this.#addResult({ index, message, turns: this.#turns.length })
       else if (message?.role === "assistant") this.#addAssistant(index, message)
@@ -244,7 +264,7 @@ class Mending {
       this.#note(defect, "Changed", "its stop reason is `aborted`")
     }
     const message: AssistantMessage = given.stopReason === "pending" ? { ...given, stopReason: "aborted" } : given
-    const ran = message.stopReason !== "error" && message.stopReason !== "aborted"
+    const ran = didRun(message)
     if (ran && message.stopReason !== "deferred" && saysNothing(message)) {
       this.#note(this.#defect("EmptyAssistant", index, "the response is empty"), "Dropped", "it is left out")
       return
@@ -282,9 +302,18 @@ class Mending {
   }
 
   #addResult(result: Answer): void {
-    const called = this.#nearest.get(result.message.toolCallId)
+    const id = result.message.toolCallId
+    const called = this.#nearest.get(id) ?? this.#calledBefore(id)
     if (called === undefined) this.#early.push(result)
     else this.#assign(result, called)
+  }
+
+  /** The call of this id in what stands before, which has its result. Only looked for when a result has no call. */
+  #calledBefore(id: string): Called | undefined {
+    const caller = this.#before.findLast((message) =>
+      message.role === "assistant" && message.content.some((block) => block.type === "toolCall" && block.id === id)
+    )
+    return caller?.role === "assistant" ? { open: [], ran: didRun(caller) } : undefined
   }
 
   #assign(result: Answer, called: Called | undefined): void {
@@ -339,6 +368,9 @@ class Mending {
     this.#repairs.push({ _tag, index, defect, message: `${defect.message}; ${done}` })
   }
 }
+
+/** Whether the calls of a response need results. */
+const didRun = ({ stopReason }: AssistantMessage): boolean => stopReason !== "error" && stopReason !== "aborted"
 
 /** Whether requests leave a response out, as empty ones are. */
 const saysNothing = (message: AssistantMessage): boolean =>
