@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Scope } from "effect"
+import { Cause, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Agent, Hooks, Loop, Messages, StreamFn } from "../src/index.ts"
 import { ScriptedModel, Transcript } from "../src/testing/index.ts"
@@ -154,6 +154,38 @@ describe("Abort across agents and fibers", () => {
         assert.strictEqual(Transcript.print(yield* child.agent.messages), "U A[y] R(y!)")
       }).pipe(Effect.scoped))
   })
+
+  it.effect("A1: an agent that a tool makes is no part of that run: it works behind its abort, and knows its own", () =>
+    Effect.gen(function*() {
+      const scope = yield* Scope.Scope
+      const log: Array<string> = []
+      const held: { child?: Agent.AgentService } = {}
+      const look = tool("look", () =>
+        Effect.as(
+          Effect.flatMap(Effect.exit(Effect.timeout(held.child!.awaitIdle, 100)), (exit) =>
+            Effect.sync(() => log.push(Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "idle"))),
+          "looked"
+        ))
+      const { stream } = yield* ScriptedModel.make([calls([["y", "look", {}]]), text("fine")])
+      const make = tool("make", () =>
+        Agent.make({ tools: [look] }).pipe(
+          Effect.provideService(StreamFn.StreamFn, { stream }),
+          Scope.provide(scope),
+          Effect.orDie,
+          Effect.andThen((child) => {
+            held.child = child
+            return Effect.never
+          })
+        ))
+      const parent = yield* withScript({ tools: [make] }, [calls([["x", "make", {}]])])
+      yield* Effect.forkChild(parent.agent.prompt("parent"))
+      yield* TestClock.adjust(100)
+      yield* parent.agent.abort
+      const { messages, outcome } = yield* finish(held.child!.prompt("child"))
+      assert.deepStrictEqual([outcome._tag, Transcript.print(messages)], ["Completed", "U A[y] R(y) A"])
+      assert.lengthOf(log, 1)
+      assert.include(log[0]!, "AgentBusy")
+    }).pipe(Effect.scoped))
 
   it.effect("A1: a fiber an earlier run has left behind is not inside the next one: awaitIdle waits there", () => {
     const held: { agent?: Agent.AgentService } = {}

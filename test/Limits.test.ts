@@ -4,7 +4,7 @@ import { Clock, Effect, Fiber, Schema } from "effect"
 import { Budget, Errors, Hooks, Loop, Messages, Queues, Tools } from "../src/index.ts"
 import { ScriptedModel } from "../src/testing/index.ts"
 import { makeAgent, nothingLives, pass, subscribe, test } from "./utils/leaks.ts"
-import { deaf, noting, quick, slow, terminator } from "./utils/timedTools.ts"
+import { deaf, noting, quick, slow, terminator, tool } from "./utils/timedTools.ts"
 import { lastResponse, makeTrial, modes, results, type Setting, type Trial } from "./utils/trial.ts"
 
 const fine = ScriptedModel.text("fine")
@@ -421,6 +421,16 @@ describe("A budget around", () => {
       assert.deepStrictEqual([outcome, at], [limited("duration"), 60])
       assert.strictEqual(yield* trial.shape, "U A U A{aborted}")
     }).pipe(Effect.provide(Budget.layer({ duration: 60 }))))
+
+  test("L7: a run in a tool counts against the limits of the agent, whatever is around", () =>
+    Effect.gen(function*() {
+      const child = yield* makeTrial({ tools: [quick("a")], otherwise: stubborn })
+      const ask = tool("a", () => Effect.as(Effect.orDie(child.prompt()), "done"))
+      const trial = yield* makeTrial({ limits: { turns: 3 }, tools: [ask], otherwise: stubborn })
+      assert.deepStrictEqual((yield* trial.run()).outcome, limited("turns"))
+      assert.deepStrictEqual([yield* trial.requests, yield* child.requests], [1, 2])
+      assert.strictEqual((yield* Budget.spent)?.turns, 3)
+    }).pipe(Effect.provide(Budget.layer({ turns: 100 }))))
 
   test("L7: a budget inside of a budget", () =>
     Effect.gen(function*() {
