@@ -491,7 +491,7 @@ export const stream = <const T extends ReadonlyArray<Any>, E = never, R = never>
 ): Stream.Stream<AgentEvent, CannotContinue, StreamFn | R | Services<T[number]>> =>
   eventStream((emit, taken) =>
     Effect.tap(
-      runFrom(() => fromPrompts(prompts), context, options, emit),
+      runFrom((messages) => fromPrompts(messages, prompts), context, options, emit),
       ({ outcome }) => taken(outcome)
     )
   )

@@ -219,8 +219,8 @@ describe("Continue", () => {
         Messages.toolResult(call("a"), "r")
       ])
       const run = yield* agent.continue
-      assert.strictEqual(Transcript.print(run.messages), "R(a!) A")
-      assert.strictEqual(Transcript.print((yield* ScriptedModel.requests)[0]!.messages), "U A[a,a] R(a) R(a!)")
+      assert.strictEqual(Transcript.print(run.messages), "A")
+      assert.strictEqual(Transcript.print((yield* ScriptedModel.requests)[0]!.messages), "U A[a,a_2] R(a) R(a_2!)")
     }).pipe(withModel(fine)))
 
   it.effect("Q4: answering open calls takes nothing from the queues but the usual steering read", () =>
