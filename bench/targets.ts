@@ -52,6 +52,9 @@ const atMost = (row: string, plain: number, bold: number): Target => ({
 /** Bytes of a program with one agent, `effect` included. */
 export const bundleLimit = 60_000
 
+/** As long as that is not reached: what it must not grow beyond. */
+export const bundleGuard = 75_000
+
 /** Twice the work costs twice the time; what is quadratic costs four times as much. */
 const linear = 2.6
 
