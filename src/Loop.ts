@@ -61,10 +61,13 @@ const turnStart: AgentEvent = { type: "turn_start" }
  * What `run.emit` and `run.record` return is yielded when there is any: it is what listeners have left to do, or, after
  * an abort, the interruption.
  */
-export const doubleLoop = Effect.fnUntraced(function*(run: Run, beginning: Beginning): Effect.fn.Return<
-  RunOutcome,
-  RunError
-> {
+export const doubleLoop = (run: Run, beginning: Beginning): Effect.Effect<RunOutcome, RunError> => {
+  // At once: a run that is stopped before its first step records what it was given all the same.
+  run.prompts = promptsOf(run, beginning)
+  return loop(run, beginning)
+}
+
+const loop = Effect.fnUntraced(function*(run: Run, beginning: Beginning): Effect.fn.Return<RunOutcome, RunError> {
   const { followUps, hooks, steering } = run.config
   let pending: Pending
   let prepared: ReadonlyArray<AgentMessage> = noMessages
@@ -73,7 +76,6 @@ export const doubleLoop = Effect.fnUntraced(function*(run: Run, beginning: Begin
   let terminated = false
   let oneMoreRequest = false
 
-  run.prompts = promptsOf(run, beginning)
   if ((pending = run.emit(agentStart)) !== undefined) yield* pending
   if (run.isLimited(true)) return yield* recordOnly(run)
   if ((pending = run.emit(turnStart)) !== undefined) yield* pending
@@ -369,8 +371,9 @@ const runFrom = Effect.fnUntraced(function*<R>(
   const run = yield* makeRun(context, options, reader)
   const beginning = yield* begin(run.transcript.messages)
   // There is no moment between start and wait at which an interruption could get lost.
+  const services = yield* Effect.context()
   return yield* Effect.uninterruptibleMask((restore) =>
-    Effect.andThen(start(run, doubleLoop(run, beginning)), join(restore, run.done, abort(run)))
+    Effect.andThen(start(run, services, doubleLoop(run, beginning)), join(restore, run.done, abort(run)))
   )
 })
 

@@ -178,3 +178,29 @@ describe("A consumer that goes at every step", () => {
     }
   }
 })
+
+describe("An abort before the first step", () => {
+  for (const gracePeriod of [0, 1000]) {
+    for (const ops of [3, 5, 7, 11]) {
+      it.effect(
+        `A4, I4: a grace period of ${gracePeriod} and a pause after ${ops} operations: the prompt is in the transcript`,
+        () =>
+          scene({ ...setting(), options: { gracePeriod } }, ({ agent, before, recorder }) =>
+            Effect.gen(function*() {
+              const run = yield* Effect.forkChild(opsBeforeYield(ops)(agent.prompt("go")), { startImmediately: true })
+              const abort = yield* Effect.forkChild(agent.abort, { startImmediately: true })
+              yield* rest(run)
+              yield* rest(abort)
+              const { messages, outcome } = yield* Fiber.join(run)
+              if (outcome._tag === "Completed") return
+              assert.strictEqual(Messages.text(messages[0]!), "go")
+              assert.deepStrictEqual(
+                violations({ events: recorder.events, before, transcript: yield* agent.messages, accepted: ["go"] }),
+                []
+              )
+            })),
+        timeout
+      )
+    }
+  }
+})

@@ -236,11 +236,11 @@ class Host implements AgentService {
     const run = this.#makeRun(timeOf(fiber.getRef(Clock.Clock)), commonBudget(this.#budget, fiber.getRef(Budget)))
     const activity: Activity = { run, aborted: false, results: [], done: Deferred.makeUnsafe() }
     this.#activity = activity
-    return Effect.andThen(this.#start(run, beginning), join(restore, activity.done, this.abort))
+    return Effect.andThen(this.#start(run, fiber.context, beginning), join(restore, activity.done, this.abort))
   }
 
-  #start(run: Run, beginning: Beginning): Effect.Effect<void> {
-    return Effect.provideContext(start(run, doubleLoop(run, beginning)), this.#services)
+  #start(run: Run, context: Context.Context<never>, beginning: Beginning): Effect.Effect<void> {
+    return start(run, Context.merge(context, this.#services), doubleLoop(run, beginning))
   }
 
   #makeRun(now: () => number, budget: BudgetState | undefined): Run {
@@ -283,7 +283,7 @@ class Host implements AgentService {
       this.#becomeIdle(now, activity)
       return Effect.void
     }
-    return Effect.asVoid(Effect.forkDetach(Effect.suspend(() => {
+    return Effect.asVoid(Effect.forkDetach(Effect.withFiber((fiber) => {
       const kept = activity.aborted ? "aborted" : budget?.spentAt(now()) === undefined ? undefined : "limited"
       if (kept !== undefined) this.#mailbox.returned(kept)
       const refused: Array<string> = []
@@ -295,8 +295,9 @@ class Host implements AgentService {
       // It stands beside the run that ended, not inside of it.
       const { parent } = activity.run
       activity.run = this.#makeRun(now, budget)
-      const started = this.#start(activity.run, { _tag: "Prompts", results: [], prompts, fromSteering: false })
-      return Effect.andThen(logRefused(refused), Effect.provideService(started, CurrentRun, parent))
+      const beside = Context.add(fiber.context, CurrentRun, parent)
+      const started = this.#start(activity.run, beside, { _tag: "Prompts", results: [], prompts, fromSteering: false })
+      return Effect.andThen(logRefused(refused), started)
     })))
   }
 

@@ -26,24 +26,25 @@ const outcomeOf = (run: Run, exit: Exit.Exit<RunOutcome, RunError>): RunOutcome 
 }
 
 /**
- * Runs a loop in a fiber of its own. The fiber is not interrupted but where it waits for code of others: the loop opens
- * such places itself, and looks behind each of them and behind every event whether the run is stopping.
+ * Runs a loop in a fiber of its own, in this context. The fiber is not interrupted but where it waits for code of others:
+ * the loop opens such places itself, and looks behind each of them and behind every event whether the run is stopping.
  */
-export const start = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effect.Effect<void> =>
-  Effect.withFiber((caller) => {
-    const parent = caller.getRef(CurrentRun)
-    run.parent = parent
-    run.budget?.begin(run.now())
-    const work = Effect.updateContext(execute(run, loop), (services: Context.Context<never>) => {
-      run.services = Context.add(Context.add(services, CurrentRun, { run, parent }), Budget, run.budget)
-      run.emitter.services = run.services
-      return run.services
-    })
-    return Effect.andThen(
-      Effect.forkDetach(work, { startImmediately: true, uninterruptible: true }),
-      run.budget === undefined ? Effect.void : stopInTime(run)
-    )
-  })
+export const start = (
+  run: Run,
+  context: Context.Context<never>,
+  loop: Effect.Effect<RunOutcome, RunError>
+): Effect.Effect<void> => {
+  // At once: a run may be stopped before the first step of its fiber.
+  run.parent = Context.get(context, CurrentRun)
+  run.services = Context.add(Context.add(context, CurrentRun, { run, parent: run.parent }), Budget, run.budget)
+  run.emitter.services = run.services
+  run.budget?.begin(run.now())
+  const work = Effect.provideContext(execute(run, loop), run.services)
+  return Effect.andThen(
+    Effect.forkDetach(work, { startImmediately: true, uninterruptible: true }),
+    run.budget === undefined ? Effect.void : stopInTime(run)
+  )
+}
 
 const execute = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effect.Effect<void> =>
   Effect.withFiber((fiber) => {

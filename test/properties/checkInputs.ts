@@ -80,7 +80,8 @@ const wrongReturn = (
   if (because === "disposed") return world.closed ? [] : [`Q3: ${token} was returned by an agent that is not closed`]
   const ended = eventsOf(world.entries.slice(0, at), "agent_end").at(-1)
   // What is queued at the end of a run that stopped by itself begins another one, unless an abort or a limit prevents it.
-  const tooLate = ended !== undefined && ended.event.outcome._tag === "Completed" && given.at > ended.index &&
+  const lastTurn = eventsOf(world.entries.slice(0, ended?.index), "turn_end").at(-1)?.index ?? -1
+  const tooLate = ended !== undefined && ended.event.outcome._tag === "Completed" && given.at > lastTurn &&
     (because === "aborted" || because === "limited")
   return tooLate || ended?.event.outcome._tag === outcomeTags[because]
     ? []
