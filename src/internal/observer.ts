@@ -58,6 +58,8 @@ class Buffer {
   })
 
   readonly #next = Effect.callback<void>((resume) => {
+    // What came since one looked for it woke nobody.
+    if (this.#closed || this.#kept.length > 0) return resume(Effect.void)
     this.#wake = () => {
       this.#wake = undefined
       resume(Effect.void)
