@@ -219,7 +219,8 @@ const variance = { _R: (_: never) => _ }
  *
  * **Gotchas**
  *
- * Use `Schema.optionalKey` for optional parameters and `Schema.Finite` or `Schema.Int` for numbers.
+ * Use `Schema.optionalKey` for optional parameters and `Schema.Finite` or `Schema.Int` for numbers. Of a failure the model
+ * reads the message, so give a tagged error one; its other fields go to the log only.
  *
  * **Example** (A tool that fails)
  *
