@@ -42,7 +42,7 @@ describe("Abort across agents and fibers", () => {
     it.effect("A1, A4: a child that code left behind by the parent begins ends at once, within its grace period", () =>
       Effect.gen(function*() {
         const child = yield* withScript({}, [text("never")])
-        yield* child.agent.subscribe((event) => event.type === "agent_end" ? Effect.never : undefined)
+        yield* child.agent.subscribe((event) => event.type === "agent_end" ? Effect.sleep("10 days") : undefined)
         const outcomes: Array<string> = []
         const late = Effect.uninterruptible(Effect.andThen(
           Effect.sleep(500),

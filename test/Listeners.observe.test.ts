@@ -297,7 +297,7 @@ describe("Observers", () => {
   it.effect("H3: a hanging listener before it and an abort keep no end from it", () =>
     Effect.gen(function*() {
       const agent = yield* Agent.make({ gracePeriod: 0 })
-      yield* agent.subscribe((event) => event.type === "turn_start" ? Effect.never : Effect.void)
+      yield* agent.subscribe((event) => event.type === "turn_start" ? Effect.sleep("10 days") : Effect.void)
       const { fiber, seen } = yield* collect(agent.events)
       const run = yield* Effect.forkChild(agent.prompt("go"))
       yield* TestClock.adjust(100)

@@ -4,7 +4,7 @@ import { Cause, Effect, Exit, Fiber, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import type { Agent } from "../../src/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
-import { leakFree, makeAgent, nothingLives, subscribe, testEnd } from "./leaks.ts"
+import { leakFree, leavesNothing, makeAgent, nothingLives, subscribe, testEnd } from "./leaks.ts"
 
 const found = <A, E, R>(body: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.exit(leakFree(body)), (exit) => Exit.isSuccess(exit) ? "" : Cause.pretty(exit.cause))
@@ -88,4 +88,24 @@ describe("leakFree", () => {
       assert.strictEqual(yield* found(left), "")
       assert.match(yield* found(Effect.forkDetach(Effect.andThen(testEnd, Effect.never))), /1 fibers/)
     }))
+})
+
+describe("leavesNothing, which watches every test", () => {
+  const watched = <A, E, R>(body: Effect.Effect<A, E, R>) =>
+    Effect.map(Effect.exit(leavesNothing(body)), (exit) => Exit.isSuccess(exit) ? "" : Cause.pretty(exit.cause))
+  const cases: Record<string, readonly [body: Effect.Effect<unknown>, found: RegExp]> = {
+    "a fiber that never ends": [Effect.forkDetach(Effect.never), /I5: the test left behind 1 fibers/],
+    "nothing where a child of the test ends with it": [Effect.forkChild(Effect.never), /^$/],
+    "nothing where what ignores interruption ends in time": [
+      Effect.flatMap(
+        Effect.forkDetach(Effect.uninterruptible(Effect.sleep("1 day"))),
+        (fiber) => Effect.sync(() => fiber.interruptUnsafe())
+      ),
+      /^$/
+    ],
+    "the failure of the test itself": [Effect.die("broken"), /broken/]
+  }
+  for (const [what, [body, expected]] of Object.entries(cases)) {
+    it.effect(`I5: finds ${what}`, () => Effect.map(watched(body), (text) => assert.match(text, expected)))
+  }
 })

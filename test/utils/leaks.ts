@@ -12,7 +12,7 @@
  * has ended, and must be gone then.
  */
 import { assert, it } from "@effect/vitest"
-import { Clock, Context, Deferred, type Duration, Effect, Metric, type Scope } from "effect"
+import { Clock, Context, Deferred, type Duration, Effect, Exit, Fiber, Metric, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Session } from "node:inspector"
 import { Agent } from "../../src/index.ts"
@@ -152,6 +152,39 @@ export const leakFree = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A
         () => Effect.provideService(watched, Clock.Clock, living.watch(clock)),
         () => Effect.sync(() => process.off("unhandledRejection", living.onRejection))
       )
+    )
+  })
+
+/** Longer than anything that a test leaves behind because it ignores interruption (A4) goes on. */
+const long = "1000 days"
+
+/**
+ * What every test has to satisfy (`vitest.ts`): when it has ended, its scope is closed, and what it left behind has had all the time it
+ * wanted, nothing lives any more. {@link leakFree} is stricter.
+ */
+export const leavesNothing = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A, E, Exclude<R, Scope.Scope>> =>
+  Effect.suspend(() => {
+    const living = new Living()
+    const watched = Effect.scoped(body).pipe(
+      Effect.provideService(Metric.FiberRuntimeMetrics, living.metrics)
+    )
+    return Effect.clockWith((clock) =>
+      Effect.gen(function*() {
+        process.on("unhandledRejection", living.onRejection)
+        const fiber = yield* Effect.forkChild(Effect.provideService(watched, Clock.Clock, living.watch(clock)), {
+          startImmediately: true
+        })
+        const exit = yield* Fiber.await(fiber)
+        yield* quiet
+        if (living.left().length > 0) {
+          yield* TestClock.adjust(long)
+          yield* quiet
+        }
+        process.off("unhandledRejection", living.onRejection)
+        const left = living.left()
+        if (Exit.isSuccess(exit)) assert(left.length === 0, `I5: the test left behind ${left.join(", ")}`)
+        return yield* exit
+      })
     )
   })
 
