@@ -28,7 +28,7 @@ import { readConfig, readSettings, type RunOptions } from "./internal/options.ts
 import { logMended, pairUp } from "./internal/pairing.ts"
 import { logRefused, takeDeliverable } from "./internal/queued.ts"
 import { readContext, readMessages } from "./internal/readMessages.ts"
-import { ask, naming, respond } from "./internal/response.ts"
+import { askHook, naming, respond } from "./internal/response.ts"
 import { Run } from "./internal/run.ts"
 import { timeOf } from "./internal/time.ts"
 import { makeToolSet } from "./internal/toolSet.ts"
@@ -231,7 +231,8 @@ const prepareNextTurn = Effect.fnUntraced(function*(run: Run) {
   const lastTurn = run.lastTurn!
   for (const { run: hook, services } of run.config.hooks.prepareNextTurn) {
     const turn: FinishedTurn = { ...lastTurn, context: run.hookContext() }
-    const answer = yield* naming(run, "prepareNextTurn")(ask(() => hook(turn)))
+    const asked = askHook(run, "prepareNextTurn", () => hook(turn))
+    const answer = Effect.isEffect(asked) ? yield* asked : asked
     if (run.stopping) return yield* Effect.interrupt
     if (answer === undefined) continue
     yield* naming(run, "prepareNextTurn")(Effect.suspend(() => update(run, "prepareNextTurn", answer, services)))
@@ -258,7 +259,8 @@ const prepareRequest = Effect.fnUntraced(function*(run: Run) {
   for (const { run: hook, services } of run.config.hooks.prepareRequest) {
     const { model, thinkingLevel } = run.settings
     const request = { context: run.hookContext(), model, thinkingLevel }
-    const answer = yield* naming(run, "prepareRequest")(ask(() => hook(request)))
+    const asked = askHook(run, "prepareRequest", () => hook(request))
+    const answer = Effect.isEffect(asked) ? yield* asked : asked
     if (run.stopping) return yield* Effect.interrupt
     if (answer === undefined) continue
     yield* naming(run, "prepareRequest")(Effect.suspend(() => update(run, "prepareRequest", answer, services)))
@@ -272,7 +274,8 @@ const finishTurn = Effect.fnUntraced(function*(run: Run, message: AssistantMessa
   let decision: TurnDecision | undefined
   for (const hook of run.config.hooks.finishTurn) {
     const turn = run.finishedTurn(message)
-    const answer = yield* naming(run, "finishTurn")(ask(() => hook(turn)))
+    const asked = askHook(run, "finishTurn", () => hook(turn))
+    const answer = Effect.isEffect(asked) ? yield* asked : asked
     if (run.stopping) return yield* Effect.interrupt
     if (answer !== undefined && decision !== "end") decision = answer
   }

@@ -24,7 +24,7 @@ import { readArguments } from "./callArguments.ts"
 import { copyJson } from "./copyJson.ts"
 import { freshId, type UsedIds } from "./freshIds.ts"
 import { encode, show, wellFormed } from "./json.ts"
-import { snapshotOf } from "./snapshot.ts"
+import { eagerBlocks, snapshotOf } from "./snapshot.ts"
 
 type Block = TextContent | ThinkingContent | ToolCall
 
@@ -156,16 +156,15 @@ export class Accumulator {
 
   /** An immutable snapshot of the message while it is being streamed. */
   snapshot(): AssistantMessage {
-    const message = {
-      role: "assistant",
-      api: this.#model.api,
-      provider: this.#model.provider,
-      model: this.#model.id,
-      ...this.#details(),
-      usage: this.#usage,
-      stopReason: "pending",
-      timestamp: this.#timestamp
-    } as const
+    const { api, id: model, provider } = this.#model
+    const usage = this.#usage
+    const stopReason = "pending"
+    const timestamp = this.#timestamp
+    // In one piece where that is possible: there is a snapshot for every event.
+    if (this.#info === noInfo && this.#blocks.length <= eagerBlocks) {
+      return { role: "assistant", api, provider, model, usage, stopReason, timestamp, content: this.#blocks.slice() }
+    }
+    const message = { role: "assistant", api, provider, model, ...this.#info, usage, stopReason, timestamp } as const
     return snapshotOf(message, this.#blocks, this.#open)
   }
 

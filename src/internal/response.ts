@@ -49,6 +49,20 @@ export const ask = <A, E, R>(answer: () => A | Effect.Effect<A, E, R>): Effect.E
     return Effect.isEffect(given) ? given : Effect.succeed(given)
   })
 
+/**
+ * What a hook answers, at once if it can, else the effect of its answer: a hook that needs no effect costs none. Its
+ * failure is named.
+ */
+export const askHook = <A>(
+  run: Run,
+  hook: HookName,
+  answer: () => A | Effect.Effect<A, unknown>
+): A | Effect.Effect<A, HookError> => {
+  const given = Result.try(answer)
+  if (Result.isFailure(given)) return Effect.fail(hookError(hook, Cause.die(given.failure)))
+  return Effect.isEffect(given.success) ? naming(run, hook)(given.success) : given.success
+}
+
 interface Conversation {
   readonly messages: ReadonlyArray<Message>
   readonly tools: ReadonlyArray<ToolDeclaration>
@@ -73,7 +87,8 @@ const transformed = Effect.fnUntraced(function*(run: Run) {
   let messages: ReadonlyArray<AgentMessage> = run.context.messages
   for (const hook of hooks.transformContext) {
     const current = messages
-    messages = yield* naming(run, "transformContext")(ask(() => hook(current)))
+    const answer = askHook(run, "transformContext", () => hook(current))
+    messages = Effect.isEffect(answer) ? yield* answer : answer
     if (run.stopping) return yield* Effect.interrupt
     if (messages !== current) messages = yield* mended(run, "transformContext", messages)
   }
@@ -97,7 +112,8 @@ const conversation = (run: Run): Conversation | Effect.Effect<Conversation, Hook
 
 const keyFor = Effect.fnUntraced(function*(run: Run, model: Model) {
   for (const hook of run.config.hooks.apiKey) {
-    const key = yield* naming(run, "apiKey")(ask(() => hook(model)))
+    const answer = askHook(run, "apiKey", () => hook(model))
+    const key = Effect.isEffect(answer) ? yield* answer : answer
     if (run.stopping) return yield* Effect.interrupt
     if (typeof key === "string") return Redacted.make(key)
     if (key !== undefined) return key

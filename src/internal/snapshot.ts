@@ -9,7 +9,7 @@ import type { AssistantMessage } from "../Messages.ts"
 type Block = AssistantMessage["content"][number]
 
 /** Up to this many blocks a copy is cheaper than remembering how to make one. */
-const eagerBlocks = 16
+export const eagerBlocks = 16
 
 /** What is left of the message has to be passed as it is; `open` are the places of blocks that are still growing. */
 export const snapshotOf = (
