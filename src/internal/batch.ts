@@ -214,25 +214,33 @@ const conclude = (run: Run, batch: Batch, call: Call, exit: Exit.Exit<unknown, u
   if (call.state === "ended") return lateLog(call, exit)
   call.state = "started"
   const logged = logCause(call, exit)
-  const { hooks } = batch.scope
-  if (logged === undefined && call.updates === undefined && (hooks.afterToolCall.length === 0 || run.stopping)) {
-    return end(run, call, run.stopping ? aborted : settle(call.ready!.tool, exit)) ?? Effect.void
-  }
-  return concludeSlowly(run, batch, call, exit, logged)
+  if (logged !== undefined || call.updates !== undefined) return concludeSlowly(run, batch, call, exit, logged)
+  if (run.stopping) return end(run, call, aborted) ?? Effect.void
+  const final = finalize(batch.scope, call.toolCall, call.ready!, settle(call.ready!.tool, exit))
+  return Effect.isEffect(final)
+    ? concludeHooked(run, call, exit, final)
+    : end(run, call, run.stopping ? aborted : final) ?? Effect.void
 }
 
+/** The end of a call whose hooks answer with an effect. */
+const concludeHooked = Effect.fnUntraced(
+  function*(run: Run, call: Call, exit: Exit.Exit<unknown, unknown>, finalized: Effect.Effect<Answered>) {
+    const hooked = yield* Effect.exit(Effect.interruptible(finalized))
+    const final = Exit.isSuccess(hooked) ? hooked.value : errorResult("The afterToolCall hook was interrupted")
+    if (hasEnded(call)) return yield* lateLog(call, exit)
+    const pending = end(run, call, run.stopping ? aborted : final)
+    if (pending !== undefined) yield* pending
+  }
+)
+
+/** The end of a call of which something is to be logged, or whose progress is still delivered. */
 const concludeSlowly = Effect.fnUntraced(
   function*(run: Run, batch: Batch, call: Call, exit: Exit.Exit<unknown, unknown>, logged: Pending) {
     if (logged !== undefined) yield* logged
     if (call.updates !== undefined) yield* Fiber.awaitAll(call.updates)
-    let final = settle(call.ready!.tool, exit)
-    if (!run.stopping) {
-      const finalized = finalize(batch.scope, call.toolCall, call.ready!, final)
-      if (Effect.isEffect(finalized)) {
-        const hooked = yield* Effect.exit(Effect.interruptible(finalized))
-        final = Exit.isSuccess(hooked) ? hooked.value : errorResult("The afterToolCall hook was interrupted")
-      } else final = finalized
-    }
+    const settled = settle(call.ready!.tool, exit)
+    const final = run.stopping ? aborted : finalize(batch.scope, call.toolCall, call.ready!, settled)
+    if (Effect.isEffect(final)) return yield* concludeHooked(run, call, exit, final)
     if (hasEnded(call)) return yield* lateLog(call, exit)
     const pending = end(run, call, run.stopping ? aborted : final)
     if (pending !== undefined) yield* pending

@@ -7,7 +7,7 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
-import type { HookSet, RunContext, ToolCallDecision } from "../Hooks.ts"
+import type { HookSet, RunContext, ToolCallDecision, ToolResultPatch } from "../Hooks.ts"
 import type { AssistantMessage, Json, ToolCall } from "../Messages.ts"
 import type { Any, CallContext, NestedCall, Services, ToolCallOutcome, ToolOutput, ToolResult } from "../Tools.ts"
 import { validationMessage } from "./arguments.ts"
@@ -91,17 +91,28 @@ const blocked = (decision: ToolCallDecision & { readonly _tag: "Block" }): Answe
   return answered(decision.terminate ? { ...result, terminate: true } : result, isError)
 }
 
-const askHooks = Effect.fnUntraced(function*(scope: CallScope, toolCall: ToolCall, ready: Ready) {
-  const { assistantMessage, context, hooks } = scope
-  let args = ready.args
-  for (const hook of hooks.beforeToolCall) {
+/** What the decision of a hook makes of a call. */
+const decided = (ready: Ready, decision: ToolCallDecision | void): Answered | Ready => {
+  if (isBlock(decision)) return blocked(decision)
+  return decision?._tag === "AllowWith" ? { ...ready, args: decision.args } : ready
+}
+
+/** Asks the hooks from the one whose answer is an effect. */
+const askHooks = Effect.fnUntraced(function*(
+  scope: CallScope,
+  toolCall: ToolCall,
+  ready: Ready,
+  from: number,
+  first: Effect.Effect<ToolCallDecision | void, unknown>
+) {
+  const { assistantMessage, context, hooks: { beforeToolCall } } = scope
+  let passed = decided(ready, yield* scope.inTime("beforeToolCall", first))
+  for (let n = from + 1; n < beforeToolCall.length && passed._tag === "Ready"; n++) {
     if (scope.stopping()) return yield* Effect.interrupt
-    const answer = hook({ toolCall, args, assistantMessage, context })
-    const decision = Effect.isEffect(answer) ? yield* scope.inTime("beforeToolCall", answer) : answer
-    if (isBlock(decision)) return blocked(decision)
-    if (decision?._tag === "AllowWith") args = decision.args
+    const answer = beforeToolCall[n]!({ toolCall, args: passed.args, assistantMessage, context })
+    passed = decided(passed, Effect.isEffect(answer) ? yield* scope.inTime("beforeToolCall", answer) : answer)
   }
-  return args === ready.args ? ready : { ...ready, args }
+  return passed
 })
 
 const decode = (tool: Any, given: unknown): Answered | Ready => {
@@ -131,10 +142,24 @@ const withoutServices = (effect: Effect.Effect<unknown, unknown, unknown>): Effe
 
 const failedGate = unlessInterrupted((cause): Gate => errorResult(show(Cause.squash(cause))))
 
-const throughHooks = (scope: CallScope, toolCall: ToolCall, gate: Gate): Gate | Effect.Effect<Gate> =>
-  gate._tag === "Answered" || scope.hooks.beforeToolCall.length === 0
-    ? gate
-    : Effect.catchCause(askHooks(scope, toolCall, gate), failedGate)
+/** Asks the hooks; those that answer at once cost no effect. */
+const throughHooks = (scope: CallScope, toolCall: ToolCall, gate: Gate): Gate | Effect.Effect<Gate> => {
+  const { beforeToolCall } = scope.hooks
+  if (beforeToolCall.length === 0) return gate
+  const { assistantMessage, context } = scope
+  let passed = gate
+  for (let n = 0; n < beforeToolCall.length && passed._tag === "Ready"; n++) {
+    if (scope.stopping()) return Effect.interrupt
+    const { args } = passed
+    const answer = Result.try(() => beforeToolCall[n]!({ toolCall, args, assistantMessage, context }))
+    if (Result.isFailure(answer)) return failedGate(Cause.die(answer.failure))
+    if (Effect.isEffect(answer.success)) {
+      return Effect.catchCause(askHooks(scope, toolCall, passed, n, answer.success), failedGate)
+    }
+    passed = decided(passed, answer.success)
+  }
+  return passed
+}
 
 /**
  * The three gates (T1): the tool exists, its arguments decode, no hook blocks. Answers without an effect when no hook and
@@ -205,48 +230,89 @@ export const settle = (tool: Any, exit: Exit.Exit<unknown, unknown>): Answered =
 const settleFailure = (name: string, cause: Cause.Cause<unknown>): Answered =>
   errorResult(Cause.hasInterruptsOnly(cause) ? `Tool "${name}" was interrupted` : show(Cause.squash(cause)))
 
-const patch = Effect.fnUntraced(function*(scope: CallScope, toolCall: ToolCall, ready: Ready, first: Answered) {
-  const { assistantMessage, context, hooks } = scope
-  let { isError, result } = first
-  for (const hook of hooks.afterToolCall) {
-    const answer = hook({ toolCall, args: ready.args, assistantMessage, context, result, isError })
-    const change = Effect.isEffect(answer) ? yield* scope.inTime("afterToolCall", answer) : answer
-    if (scope.stopping()) return yield* Effect.interrupt
-    if (change === undefined) continue
-    const { content, details, structuredContent, terminate, usage } = change
-    const structured = structuredContent !== undefined
-      ? structuredContent
-      : content === undefined
-      ? result.structuredContent
-      : undefined
-    if (change.isError !== undefined) isError = change.isError
-    const { structuredContent: _, ...rest } = result
-    result = {
-      ...rest,
-      ...(content !== undefined && { content }),
-      ...(details !== undefined && { details }),
-      ...(usage !== undefined && { usage }),
-      ...(terminate !== undefined && { terminate }),
-      ...(structured !== undefined && { structuredContent: structured })
-    }
-  }
+/** A result with the change a hook made to it. */
+const changed = ({ isError, result }: Answered, change: ToolResultPatch | void): Answered => {
+  if (change === undefined) return answered(result, isError)
+  const { content, details, structuredContent, terminate, usage } = change
+  const structured = structuredContent !== undefined
+    ? structuredContent
+    : content === undefined
+    ? result.structuredContent
+    : undefined
+  const { structuredContent: _, ...rest } = result
+  return answered({
+    ...rest,
+    ...(content !== undefined && { content }),
+    ...(details !== undefined && { details }),
+    ...(usage !== undefined && { usage }),
+    ...(terminate !== undefined && { terminate }),
+    ...(structured !== undefined && { structuredContent: structured })
+  }, change.isError ?? isError)
+}
+
+/** The result that hooks have changed, read like that of a tool. */
+const checked = ({ tool }: Ready, { isError, result }: Answered): Answered => {
   // The flag shows in a result only if the tool put it there, and then with its final value.
-  if (result.isError !== undefined && result.isError !== isError) result = { ...result, isError }
-  const output = readOutput(ready.tool.name, result)
+  const flagged = result.isError !== undefined && result.isError !== isError ? { ...result, isError } : result
+  const output = readOutput(tool.name, flagged)
   return Result.isSuccess(output) ? answered(output.success, isError) : errorResult(output.failure)
+}
+
+/** Asks the hooks from the one whose answer is an effect. */
+const patch = Effect.fnUntraced(function*(
+  scope: CallScope,
+  toolCall: ToolCall,
+  ready: Ready,
+  outcome: Answered,
+  from: number,
+  first: Effect.Effect<ToolResultPatch | void, unknown>
+) {
+  const { assistantMessage, context, hooks: { afterToolCall } } = scope
+  let current = changed(outcome, yield* scope.inTime("afterToolCall", first))
+  for (let n = from + 1; n < afterToolCall.length; n++) {
+    if (scope.stopping()) return yield* Effect.interrupt
+    const answer = afterToolCall[n]!({
+      toolCall,
+      args: ready.args,
+      assistantMessage,
+      context,
+      ...outcomeFields(current)
+    })
+    current = changed(current, Effect.isEffect(answer) ? yield* scope.inTime("afterToolCall", answer) : answer)
+  }
+  if (scope.stopping()) return yield* Effect.interrupt
+  return checked(ready, current)
 })
 
-/** Lets the `afterToolCall` hooks change a result (T5). */
+const outcomeFields = ({ isError, result }: Answered) => ({ result, isError })
+
+const failedPatch = unlessInterrupted((cause) => errorResult(show(Cause.squash(cause))))
+
+/** Lets the `afterToolCall` hooks change a result (T5); those that answer at once cost no effect. */
 export const finalize = (
   scope: CallScope,
   toolCall: ToolCall,
   ready: Ready,
   outcome: Answered
-): Answered | Effect.Effect<Answered> =>
-  scope.hooks.afterToolCall.length === 0 ? outcome : Effect.catchCause(
-    patch(scope, toolCall, ready, outcome),
-    unlessInterrupted((cause) => errorResult(show(Cause.squash(cause))))
-  )
+): Answered | Effect.Effect<Answered> => {
+  const { afterToolCall } = scope.hooks
+  if (afterToolCall.length === 0) return outcome
+  const { assistantMessage, context } = scope
+  let current = outcome
+  for (let n = 0; n < afterToolCall.length; n++) {
+    const fields = outcomeFields(current)
+    const answer = Result.try(() =>
+      afterToolCall[n]!({ toolCall, args: ready.args, assistantMessage, context, ...fields })
+    )
+    if (Result.isFailure(answer)) return failedPatch(Cause.die(answer.failure))
+    if (Effect.isEffect(answer.success)) {
+      return Effect.catchCause(patch(scope, toolCall, ready, current, n, answer.success), failedPatch)
+    }
+    if (scope.stopping()) return Effect.interrupt
+    current = changed(current, answer.success)
+  }
+  return checked(ready, current)
+}
 
 /**
  * A call that a tool makes to another: the same steps without events and messages (T7). Its progress goes to `onUpdate`.
