@@ -58,9 +58,11 @@ export const askHook = <A>(
   hook: HookName,
   answer: () => A | Effect.Effect<A, unknown>
 ): A | Effect.Effect<A, HookError> => {
-  const given = Result.try(answer)
-  if (Result.isFailure(given)) return Effect.fail(hookError(hook, Cause.die(given.failure)))
-  return Effect.isEffect(given.success) ? naming(run, hook)(given.success) : given.success
+  const given = Result.try(() => {
+    const value = answer()
+    return Effect.isEffect(value) ? naming(run, hook)(value) : value
+  })
+  return Result.isSuccess(given) ? given.success : Effect.fail(hookError(hook, Cause.die(given.failure)))
 }
 
 interface Conversation {
@@ -82,12 +84,13 @@ const mended = <M extends AgentMessage>(
     )
   )
 
-const transformed = Effect.fnUntraced(function*(run: Run) {
-  const { conversion, hooks } = run.config
+/** What the hooks, from the one that has just been asked, and the conversion make of the conversation. */
+const transformed = Effect.fnUntraced(function*(run: Run, from: number, first: Transformed) {
+  const { conversion, hooks: { transformContext } } = run.config
   let messages: ReadonlyArray<AgentMessage> = run.context.messages
-  for (const hook of hooks.transformContext) {
+  for (let n = from; n < transformContext.length; n++) {
     const current = messages
-    const answer = askHook(run, "transformContext", () => hook(current))
+    const answer = n === from ? first : askHook(run, "transformContext", () => transformContext[n]!(current))
     messages = Effect.isEffect(answer) ? yield* answer : answer
     if (run.stopping) return yield* Effect.interrupt
     if (messages !== current) messages = yield* mended(run, "transformContext", messages)
@@ -99,23 +102,58 @@ const transformed = Effect.fnUntraced(function*(run: Run) {
   return { ...normal, tools: declaredTools(normal.messages) }
 })
 
+type Transformed = ReadonlyArray<AgentMessage> | Effect.Effect<ReadonlyArray<AgentMessage>, HookError>
+
 /** The conversation that no hook and no conversion changes: it costs the same however long it is. */
 const asItStands = (run: Run): Conversation => {
   const { messages, splitPairs } = run.context.request()
   return { messages, tools: run.context.replay.declaredTools(), splitPairs }
 }
 
+/** Hooks that give the messages back at once, as they are, cost no effect. */
 const conversation = (run: Run): Conversation | Effect.Effect<Conversation, HookError> => {
-  const { conversion, hooks } = run.config
-  return hooks.transformContext.length > 0 || conversion !== defaultConversion ? transformed(run) : asItStands(run)
+  const { conversion, hooks: { transformContext } } = run.config
+  const { messages } = run.context
+  if (conversion !== defaultConversion && transformContext.length === 0) return transformed(run, 0, messages)
+  for (let n = 0; n < transformContext.length; n++) {
+    const answer = askHook(run, "transformContext", () => transformContext[n]!(messages))
+    const last = n === transformContext.length - 1
+    if (answer !== messages || (last && conversion !== defaultConversion)) return transformed(run, n, answer)
+    if (run.stopping) return Effect.interrupt
+  }
+  return asItStands(run)
 }
 
-const keyFor = Effect.fnUntraced(function*(run: Run, model: Model) {
-  for (const hook of run.config.hooks.apiKey) {
-    const answer = askHook(run, "apiKey", () => hook(model))
-    const key = Effect.isEffect(answer) ? yield* answer : answer
+const asKey = (key: Redacted.Redacted | string | undefined | void): Redacted.Redacted | undefined =>
+  typeof key === "string" ? Redacted.make(key) : key === undefined ? undefined : key
+
+/** The key of the first hook that has one. */
+const keyFor = (run: Run, model: Model): Key | Effect.Effect<Key, HookError> => {
+  const { apiKey } = run.config.hooks
+  for (let n = 0; n < apiKey.length; n++) {
+    const answer = askHook(run, "apiKey", () => apiKey[n]!(model))
+    if (Effect.isEffect(answer)) return keyFrom(run, model, n, answer)
+    if (run.stopping) return Effect.interrupt
+    const key = asKey(answer)
+    if (key !== undefined) return key
+  }
+  return undefined
+}
+
+type Key = Redacted.Redacted | undefined
+
+/** Asks the hooks from the one whose answer is an effect. */
+const keyFrom = Effect.fnUntraced(function*(
+  run: Run,
+  model: Model,
+  from: number,
+  first: Effect.Effect<Redacted.Redacted | string | undefined | void, HookError>
+) {
+  const { apiKey } = run.config.hooks
+  for (let n = from; n < apiKey.length; n++) {
+    const answer = n === from ? first : askHook(run, "apiKey", () => apiKey[n]!(model))
+    const key = asKey(Effect.isEffect(answer) ? yield* answer : answer)
     if (run.stopping) return yield* Effect.interrupt
-    if (typeof key === "string") return Redacted.make(key)
     if (key !== undefined) return key
   }
   return undefined
@@ -159,7 +197,8 @@ export const respond = Effect.fnUntraced(function*(
       `${splitPairs} tool calls or results without their counterpart were left out of the request`
     )
   }
-  const apiKey = run.config.hooks.apiKey.length === 0 ? undefined : yield* keyFor(run, model)
+  const key = keyFor(run, model)
+  const apiKey = Effect.isEffect(key) ? yield* key : key
   if (run.stopping) return yield* Effect.interrupt
   const accumulator = run.response = new Accumulator(model, run.now())
   const { headers, metadata, sessionId, thinkingBudgets } = run.config

@@ -150,13 +150,14 @@ const throughHooks = (scope: CallScope, toolCall: ToolCall, gate: Gate): Gate | 
   let passed = gate
   for (let n = 0; n < beforeToolCall.length && passed._tag === "Ready"; n++) {
     if (scope.stopping()) return Effect.interrupt
-    const { args } = passed
-    const answer = Result.try(() => beforeToolCall[n]!({ toolCall, args, assistantMessage, context }))
-    if (Result.isFailure(answer)) return failedGate(Cause.die(answer.failure))
-    if (Effect.isEffect(answer.success)) {
-      return Effect.catchCause(askHooks(scope, toolCall, passed, n, answer.success), failedGate)
-    }
-    passed = decided(passed, answer.success)
+    const ready = passed
+    const asked = Result.try(() => {
+      const answer = beforeToolCall[n]!({ toolCall, args: ready.args, assistantMessage, context })
+      return Effect.isEffect(answer) ? askHooks(scope, toolCall, ready, n, answer) : decided(ready, answer)
+    })
+    if (Result.isFailure(asked)) return failedGate(Cause.die(asked.failure))
+    if (Effect.isEffect(asked.success)) return Effect.catchCause(asked.success, failedGate)
+    passed = asked.success
   }
   return passed
 }
@@ -300,18 +301,25 @@ export const finalize = (
   const { assistantMessage, context } = scope
   let current = outcome
   for (let n = 0; n < afterToolCall.length; n++) {
-    const fields = outcomeFields(current)
-    const answer = Result.try(() =>
-      afterToolCall[n]!({ toolCall, args: ready.args, assistantMessage, context, ...fields })
-    )
-    if (Result.isFailure(answer)) return failedPatch(Cause.die(answer.failure))
-    if (Effect.isEffect(answer.success)) {
-      return Effect.catchCause(patch(scope, toolCall, ready, current, n, answer.success), failedPatch)
-    }
+    const before = current
+    const asked = Result.try(() => {
+      const answer = afterToolCall[n]!({
+        toolCall,
+        args: ready.args,
+        assistantMessage,
+        context,
+        ...outcomeFields(before)
+      })
+      return Effect.isEffect(answer) ? patch(scope, toolCall, ready, before, n, answer) : changed(before, answer)
+    })
+    if (Result.isFailure(asked)) return failedPatch(Cause.die(asked.failure))
+    if (Effect.isEffect(asked.success)) return Effect.catchCause(asked.success, failedPatch)
     if (scope.stopping()) return Effect.interrupt
-    current = changed(current, answer.success)
+    current = asked.success
   }
-  return checked(ready, current)
+  const last = current
+  const result = Result.try(() => checked(ready, last))
+  return Result.isSuccess(result) ? result.success : failedPatch(Cause.die(result.failure))
 }
 
 /**
