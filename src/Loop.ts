@@ -118,7 +118,6 @@ const loop = Effect.fnUntraced(function*(run: Run, beginning: Beginning): Effect
       oneMoreRequest = decision === "continue"
       if (run.isLimited(toolResults || oneMoreRequest)) return yield* limited(run)
       if ((pending = hold(run, steering)) !== undefined) yield* pending
-      if (toolResults || run.held !== undefined) oneMoreRequest = false
     }
     if ((pending = hold(run, followUps)) !== undefined) yield* pending
   } while (run.held !== undefined || oneMoreRequest)

@@ -33,7 +33,7 @@ export const abilities =
   "  How many Markdown files are in docs?\n" +
   "  Which is the largest file?\n" +
   "  What does package.json say?\n" +
-  "  Find TODO in \"my folder\""
+  "  Find Layer in \"my folder\""
 
 /** `answered` gives the result of a call that was made since the question was asked. */
 export const stepFor = (question: Question, answered: (call: Call) => Answered | undefined): Step =>

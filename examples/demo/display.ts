@@ -20,7 +20,7 @@ interface InFlight {
   progress: string
 }
 
-/** `search(TODO src)` */
+/** `search(Layer src)` */
 const nameOf = (toolName: string, args: object): string => `${toolName}(${Object.values(args).flat().join(" ")})`
 
 const textOf = (result: Tools.ToolResult): string =>

@@ -137,7 +137,7 @@ const readSearch = (words: ReadonlyArray<Word>): Question => {
   const quoted = words.findIndex((word, index) =>
     index > verb && word.quoted && !prepositions.has(words[index - 1]?.lower ?? "")
   )
-  // "search src for TODO" and "search in src for TODO"
+  // "search src for Layer" and "search in src for Layer"
   const forAt = words.findIndex((word, index) => index > verb + 1 && word.lower === "for")
   const start = forAt > 0 ? forAt + 1 : verb + 1
   const end = words.findIndex((word, index) => index > Math.max(start, quoted) && prepositions.has(word.lower))

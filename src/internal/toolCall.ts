@@ -130,10 +130,10 @@ const afterPreparation = Effect.fnUntraced(function*(tool: Any, given: Json) {
 type Gate = Answered | Ready
 
 /** The services of its tool set, and a scope that closes when the work is done. */
-export const provideTool = (
+export const provideTool = <A>(
   scope: Pick<CallScope, "tools">,
-  work: Effect.Effect<unknown, unknown>
-): Effect.Effect<unknown, unknown> => Effect.provideContext(Effect.scoped(work), scope.tools.services)
+  work: Effect.Effect<A, unknown>
+): Effect.Effect<A, unknown> => Effect.provideContext(Effect.scoped(work), scope.tools.services)
 
 /** Code of a tool, whose services are those of its tool set: they are provided where it runs. */
 const withoutServices = (effect: Effect.Effect<unknown, unknown, unknown>): Effect.Effect<unknown, unknown> =>
@@ -181,7 +181,7 @@ export const prepare = (scope: CallScope, toolCall: ToolCall): Gate | Effect.Eff
   if (tool.prepareArguments === undefined) return throughHooks(scope, toolCall, decode(tool, given.success))
   return Effect.flatMap(
     Effect.catchCause(
-      Effect.provideContext(Effect.scoped(afterPreparation(tool, given.success)), scope.tools.services),
+      provideTool(scope, afterPreparation(tool, given.success)),
       failedGate
     ),
     (gate) => {
