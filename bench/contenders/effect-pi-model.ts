@@ -53,8 +53,10 @@ const callEvents = (request: number, { calls, pieces }: Extract<Response, { type
   return events
 }
 
-/** A model for one run, whose responses are recorded now; where memory is measured it must not keep them. */
-export const makeModel = (workload: Workload): () => Stream.Stream<StreamEvent> => {
+type Model = () => Stream.Stream<StreamEvent>
+
+/** Makes models for one run each, whose responses are recorded now; where memory is measured they must not be kept. */
+export const modelsOf = (workload: Workload): () => Model => {
   const respond = script(workload)
   const record = (request: number): Stream.Stream<StreamEvent> => {
     const response = respond(request)
@@ -65,10 +67,13 @@ export const makeModel = (workload: Workload): () => Stream.Stream<StreamEvent> 
     return replay(chunksOf(events, workload.chunk), workload.wakeUps)
   }
   const recorded = workload.name === "memory" ? [] : Array.from({ length: requests(workload) }, (_, n) => record(n))
-  let request = 0
-  return () => {
-    const response = recorded[request] ?? record(request)
-    request++
-    return response
+  const makeModel = (): Model => {
+    let request = 0
+    return () => {
+      const response = recorded[request] ?? record(request)
+      request++
+      return response
+    }
   }
+  return makeModel
 }

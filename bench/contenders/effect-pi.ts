@@ -10,7 +10,7 @@ import type { Contender, Measured, Workload } from "../contender.ts"
 import { heapOf } from "../measure.ts"
 import { storedTranscript } from "../storedTranscript.ts"
 import { Tally } from "../tally.ts"
-import { makeModel } from "./effect-pi-model.ts"
+import { modelsOf } from "./effect-pi-model.ts"
 
 /** What is published, unless a test of the harness asks for the sources, which need no build. */
 const entry = process.env["BENCH_LIBRARY"] === "src" ? "../../src/index.ts" : "../../dist/index.js"
@@ -50,10 +50,12 @@ const allHooks = Hooks.layer(
   Hooks.prepareNextTurn(() => undefined)
 )
 
+type Models = ReturnType<typeof modelsOf>
+
 /** Makes agents that share their tool, as those of an application do. */
-const makerOf = (workload: Workload, tally: Tally) => {
+const makerOf = (workload: Workload, models: Models, tally: Tally) => {
   const tools = [echo(workload, tally)]
-  return (model = makeModel(workload)) =>
+  return () =>
     Agent.make({
       systemPrompt: "You are a benchmark.",
       tools,
@@ -67,7 +69,7 @@ const makerOf = (workload: Workload, tally: Tally) => {
             : (event) => Effect.sync(() => tally.see(event))
         )
       ),
-      Effect.provideService(StreamFn.StreamFn, { stream: model }),
+      Effect.provideService(StreamFn.StreamFn, { stream: models() }),
       workload.hooks ? Effect.provide(allHooks) : (agent) => agent
     )
 }
@@ -78,15 +80,14 @@ const timed = (work: Effect.Effect<unknown, unknown>): Effect.Effect<number, unk
     return Effect.map(work, () => performance.now() - began)
   })
 
-const run = Effect.fnUntraced(function*(workload: Workload) {
+const run = Effect.fnUntraced(function*(workload: Workload, models: Models) {
   const tally = new Tally(workload)
-  const makeAgent = makerOf(workload, tally)
+  const makeAgent = makerOf(workload, models, tally)
   switch (workload.name) {
     case "agents": {
-      const models = Array.from({ length: workload.agents }, () => makeModel(workload))
       const value = yield* timed(Effect.scoped(Effect.forEach(
-        models,
-        (model) => Effect.flatMap(makeAgent(model), (agent) => agent.prompt("go")),
+        Array.from({ length: workload.agents }),
+        () => Effect.flatMap(makeAgent(), (agent) => agent.prompt("go")),
         { concurrency: "unbounded", discard: true }
       )))
       return { counts: tally.counts(workload), value }
@@ -117,9 +118,9 @@ const run = Effect.fnUntraced(function*(workload: Workload) {
 }, Effect.scoped)
 
 /** Each agent has a scope of its own, as a session has. */
-const memory = async (workload: Extract<Workload, { name: "memory" }>): Promise<Measured> => {
+const memory = async (workload: Extract<Workload, { name: "memory" }>, models: Models): Promise<Measured> => {
   const tally = new Tally(workload)
-  const makeAgent = makerOf(workload, tally)
+  const makeAgent = makerOf(workload, models, tally)
   const { kept, value } = await heapOf(workload.agents, async () => {
     const agents: Array<AgentService> = []
     const scopes: Array<Scope.Closeable> = []
@@ -141,6 +142,10 @@ const memory = async (workload: Extract<Workload, { name: "memory" }>): Promise<
 export const contender: Contender = {
   name: "effect-pi",
   version: "0.1.0",
-  prepare: (workload) =>
-    Promise.resolve(() => workload.name === "memory" ? memory(workload) : Effect.runPromise(run(workload)))
+  prepare: (workload) => {
+    const models = modelsOf(workload)
+    return Promise.resolve(() =>
+      workload.name === "memory" ? memory(workload, models) : Effect.runPromise(run(workload, models))
+    )
+  }
 }

@@ -4,8 +4,8 @@ import type { Contender, Measured, Workload } from "../contender.ts"
 import { timed } from "../measure.ts"
 import { storedTranscript } from "../storedTranscript.ts"
 import { Tally } from "../tally.ts"
-import { parameters, parser } from "./pi-1.0.3.ts"
-import { makeModel } from "./pi-model.ts"
+import { modelParts, parameters } from "./pi-1.0.3.ts"
+import { modelsOf } from "./pi-model.ts"
 import { echo, hooks, listener } from "./pi-parts.ts"
 
 const question: AgentMessage = { role: "user", content: "go", timestamp: 0 }
@@ -24,7 +24,7 @@ const model = {
 }
 
 /** A conversation, which is all that is kept between two runs. */
-const converse = (workload: Workload, tally: Tally, streamFn: StreamFn = makeModel(workload, parser)) => {
+const converse = (workload: Workload, tally: Tally, streamFn: StreamFn) => {
   const messages: Array<AgentMessage> = workload.name === "transcript" ? storedTranscript(workload.messages) : []
   const tools = [echo(parameters, workload, tally)]
   const tell = listener(workload, tally)
@@ -38,17 +38,18 @@ const converse = (workload: Workload, tally: Tally, streamFn: StreamFn = makeMod
 /** Every message of the workloads is one that a model understands. */
 const keepAll = (messages: Array<AgentMessage>) => messages
 
-const run = async (workload: Workload): Promise<Measured> => {
+const run = async (workload: Workload, models: () => StreamFn): Promise<Measured> => {
   const tally = new Tally(workload)
   switch (workload.name) {
     case "agents": {
-      const models = Array.from({ length: workload.agents }, () => makeModel(workload, parser))
-      const value = await timed(() => Promise.all(models.map((streamFn) => converse(workload, tally, streamFn)())))
+      const value = await timed(() =>
+        Promise.all(Array.from({ length: workload.agents }, () => converse(workload, tally, models())()))
+      )
       return { counts: tally.counts(workload), value }
     }
     case "abort": {
       const controller = new AbortController()
-      const running = converse(workload, tally)(controller.signal)
+      const running = converse(workload, tally, models())(controller.signal)
       while (tally.executions < workload.tools) await new Promise(setImmediate)
       const value = await timed(() => {
         controller.abort()
@@ -57,7 +58,7 @@ const run = async (workload: Workload): Promise<Measured> => {
       return { counts: tally.counts(workload), value }
     }
     case "transcript": {
-      const ask = converse(workload, tally)
+      const ask = converse(workload, tally, models())
       await ask()
       tally.reset(workload)
       const value = await timed(async () => {
@@ -66,7 +67,7 @@ const run = async (workload: Workload): Promise<Measured> => {
       return { counts: tally.counts(workload), value }
     }
     default: {
-      const ask = converse(workload, tally)
+      const ask = converse(workload, tally, models())
       const value = await timed(ask)
       return { counts: tally.counts(workload), value }
     }
@@ -83,5 +84,10 @@ const cannot = (workload: Workload): string | undefined => {
 export const contender: Contender = {
   name: "pi-agent-core runAgentLoop",
   version: "1.0.3",
-  prepare: (workload) => Promise.resolve(cannot(workload) ?? (() => run(workload)))
+  prepare: (workload) => {
+    const missing = cannot(workload)
+    if (missing !== undefined) return Promise.resolve(missing)
+    const models = modelsOf(workload, modelParts)
+    return Promise.resolve(() => run(workload, models))
+  }
 }

@@ -13,11 +13,14 @@ const { obj, str } = await import(import.meta.resolve("@earendil-works/pi-schema
 
 /** In the pi-ai that this version brings along, not in the older one beside it. */
 const manifest = findPackageJSON("@earendil-works/pi-ai", core)!
-const { StreamingJsonParser } = await import(new URL("dist/index.js", pathToFileURL(manifest)).href)
+const { createAssistantMessageEventStream, StreamingJsonParser } = await import(
+  new URL("dist/index.js", pathToFileURL(manifest)).href
+)
 
 export const contender = piAgent({
   version: "1.6.0",
   Agent,
+  makeStream: createAssistantMessageEventStream,
   parameters: obj({ text: str() }),
   parser: () => {
     const parser = new StreamingJsonParser()

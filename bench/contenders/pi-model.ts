@@ -1,8 +1,9 @@
 /**
- * The scripted model for pi: an asynchronous iterator over events that were made before, so that as little time as possible
- * is the model's. Where arguments arrive in pieces they are parsed again with each of them, as the adapters of pi-ai do.
+ * The scripted model for pi: events that were made before, pushed into the stream class that pi asks its models for and all
+ * adapters of pi-ai use. Where arguments arrive in pieces they are parsed again with each of them, as those adapters do.
  */
 import type { AgentEvent, StreamFn } from "@earendil-works/pi-agent-core"
+import type { AssistantMessageEventStream } from "@earendil-works/pi-ai"
 import type { Workload } from "../contender.ts"
 import { requests, type Response, script } from "../script.ts"
 
@@ -33,12 +34,11 @@ const assistant = (content: Assistant["content"], stopReason: Assistant["stopRea
   timestamp: 0
 })
 
-/** The events of a response, and its message. */
+/** The events of a response. */
 interface Recorded {
   readonly events: ReadonlyArray<ModelEvent>
-  readonly message: Assistant
-  /** Has to be told each piece of arguments before its event is handed out. */
-  readonly reading?: (piece: string) => void
+  /** Makes what has to be told each piece of arguments before its event is handed out. */
+  readonly reader?: () => (piece: string) => void
 }
 
 const textEvents = (delta: string, deltas: number): Recorded => {
@@ -51,7 +51,7 @@ const textEvents = (delta: string, deltas: number): Recorded => {
   ]
   for (let i = 0; i < deltas; i++) events.push({ type: "text_delta", contentIndex: 0, delta, partial })
   events.push({ type: "text_end", contentIndex: 0, content: text, partial }, { type: "done", reason: "stop", message })
-  return { events, message }
+  return { events }
 }
 
 const callEvents = (
@@ -74,62 +74,43 @@ const callEvents = (
     events.push({ type: "toolcall_end", contentIndex, toolCall, partial })
   }
   events.push({ type: "done", reason: "toolUse", message })
-  if (pieces.length === 1) return { events, message }
-  const read = parser()
+  if (pieces.length === 1) return { events }
   const call = content[0]!
-  return { events, message, reading: (piece) => void (call.arguments = read(piece)) }
+  return {
+    events,
+    reader: () => {
+      const read = parser()
+      return (piece) => void (call.arguments = read(piece))
+    }
+  }
 }
 
 const wakeUp = (): Promise<void> => new Promise((resolve) => queueMicrotask(resolve))
 
-/** Hands out a recorded response. */
-class Replay implements AsyncIterator<ModelEvent> {
-  readonly #recorded: Recorded
-  readonly #chunk: number
-  #next = 0
-
-  /** `chunk`: so many events follow one asynchronous wake-up; 0: there are none. */
-  constructor(recorded: Recorded, chunk: number) {
-    this.#recorded = recorded
-    this.#chunk = chunk
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
-  next(): Promise<IteratorResult<ModelEvent>> {
-    const index = this.#next++
-    const { events, reading } = this.#recorded
-    const value = events[index]
-    if (value === undefined) return Promise.resolve({ done: true, value })
-    if (reading !== undefined && value.type === "toolcall_delta") reading(value.delta)
-    const result = { done: false, value } as const
-    return this.#chunk > 0 && index % this.#chunk === 0 ? wakeUp().then(() => result) : Promise.resolve(result)
-  }
-
-  result(): Promise<Assistant> {
-    return Promise.resolve(this.#recorded.message)
+/** Pushes a recorded response. `chunk`: so many events follow one asynchronous wake-up; 0: there are none. */
+const replay = async ({ events, reader }: Recorded, chunk: number, stream: AssistantMessageEventStream) => {
+  const reading = reader?.()
+  for (const [index, event] of events.entries()) {
+    if (chunk > 0 && index % chunk === 0) await wakeUp()
+    if (reading !== undefined && event.type === "toolcall_delta") reading(event.delta)
+    stream.push(event)
   }
 }
 
-const aborted: Recorded = (() => {
-  const message = assistant([], "aborted")
-  return { message, events: [{ type: "error", reason: "aborted", error: message }] }
-})()
+const aborted: Recorded = { events: [{ type: "error", reason: "aborted", error: assistant([], "aborted") }] }
 
-/** What waits for a silent model; as a socket would, it keeps them from being collected. */
-const waiting: Array<() => void> = []
+/** Streams that stay silent; as a socket would, this keeps them from being collected. */
+const silent: Array<AssistantMessageEventStream> = []
 
-const silence: AsyncIterable<never> & { readonly result: () => Promise<never> } = {
-  [Symbol.asyncIterator]: () => ({
-    next: () => new Promise((resolve) => waiting.push(() => resolve({ done: true, value: undefined })))
-  }),
-  result: () => new Promise(() => {})
+/** What a version of pi gives to those who write a model for it. */
+export interface ModelParts {
+  readonly makeStream: () => AssistantMessageEventStream
+  /** How this version's adapters read arguments that arrive in pieces. */
+  readonly parser: ArgumentsParser
 }
 
-/** A model for one run, whose responses are recorded now; where memory is measured it must not keep them. */
-export const makeModel = (workload: Workload, parser: ArgumentsParser): StreamFn => {
+/** Makes models for one run each, whose responses are recorded now; where memory is measured they must not be kept. */
+export const modelsOf = (workload: Workload, { makeStream, parser }: ModelParts): () => StreamFn => {
   const respond = script(workload)
   const record = (request: number): Recorded | undefined => {
     const response = respond(request)
@@ -140,13 +121,20 @@ export const makeModel = (workload: Workload, parser: ArgumentsParser): StreamFn
   }
   const recorded = workload.name === "memory" ? [] : Array.from({ length: requests(workload) }, (_, n) => record(n))
   const chunk = workload.name === "deltas" && workload.wakeUps ? Math.max(1, workload.chunk) : 0
-  let request = 0
-  const stream = (_model: unknown, _context: unknown, options?: { readonly signal?: AbortSignal }) => {
-    if (options?.signal?.aborted === true) return new Replay(aborted, 0)
-    const response = workload.name === "memory" ? record(request) : recorded[request]
-    request++
-    return response === undefined ? silence : new Replay(response, chunk)
+  const makeModel = (): StreamFn => {
+    let request = 0
+    return (_model, _context, options) => {
+      const stream = makeStream()
+      if (options?.signal?.aborted === true) {
+        void replay(aborted, 0, stream)
+        return stream
+      }
+      const response = workload.name === "memory" ? record(request) : recorded[request]
+      request++
+      if (response === undefined) silent.push(stream)
+      else void replay(response, chunk, stream)
+      return stream
+    }
   }
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the loop only reads; the class is for those who write
-  return stream as unknown as StreamFn
+  return makeModel
 }

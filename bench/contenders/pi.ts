@@ -4,31 +4,29 @@ import type { Contender, Measured, Workload } from "../contender.ts"
 import { heapOf, timed } from "../measure.ts"
 import { storedTranscript } from "../storedTranscript.ts"
 import { Tally } from "../tally.ts"
-import { type ArgumentsParser, makeModel } from "./pi-model.ts"
+import { type ModelParts, modelsOf } from "./pi-model.ts"
 import { echo, hooks, listener } from "./pi-parts.ts"
 
-export interface Pi {
+export interface Pi extends ModelParts {
   readonly version: string
   readonly Agent: typeof Core.Agent
   /** The parameters of `echo`, `{ text: string }`, in the schema language of this version. */
   readonly parameters: Core.AgentTool["parameters"]
-  /** How this version's adapters read arguments that arrive in pieces. */
-  readonly parser: ArgumentsParser
 }
 
 const user = (text: string) => ({ role: "user" as const, content: text, timestamp: 0 })
 
 /** Makes agents that share their tool, as those of an application do. */
-const makerOf = (pi: Pi, workload: Workload, tally: Tally) => {
+const makerOf = (pi: Pi, workload: Workload, models: () => Core.StreamFn, tally: Tally) => {
   const tools = [echo(pi.parameters, workload, tally)]
-  return (streamFn = makeModel(workload, pi.parser)): Core.Agent => {
+  return (): Core.Agent => {
     const agent = new pi.Agent({
       initialState: {
         systemPrompt: "You are a benchmark.",
         tools,
         messages: workload.name === "transcript" ? storedTranscript(workload.messages) : []
       },
-      streamFn,
+      streamFn: models(),
       ...hooks(workload)
     })
     agent.subscribe(listener(workload, tally))
@@ -36,13 +34,14 @@ const makerOf = (pi: Pi, workload: Workload, tally: Tally) => {
   }
 }
 
-const run = async (pi: Pi, workload: Workload): Promise<Measured> => {
+const run = async (pi: Pi, workload: Workload, models: () => Core.StreamFn): Promise<Measured> => {
   const tally = new Tally(workload)
-  const makeAgent = makerOf(pi, workload, tally)
+  const makeAgent = makerOf(pi, workload, models, tally)
   switch (workload.name) {
     case "agents": {
-      const models = Array.from({ length: workload.agents }, () => makeModel(workload, pi.parser))
-      const value = await timed(() => Promise.all(models.map((model) => makeAgent(model).prompt("go"))))
+      const value = await timed(() =>
+        Promise.all(Array.from({ length: workload.agents }, () => makeAgent().prompt("go")))
+      )
       return { counts: tally.counts(workload), value }
     }
     case "abort": {
@@ -93,10 +92,11 @@ const run = async (pi: Pi, workload: Workload): Promise<Measured> => {
 export const piAgent = (pi: Pi): Contender => ({
   name: "pi-agent-core",
   version: pi.version,
-  prepare: (workload) =>
-    Promise.resolve(
-      workload.name === "calls" && workload.concurrency > 0
-        ? "runs all calls of a response at once"
-        : () => run(pi, workload)
-    )
+  prepare: (workload) => {
+    if (workload.name === "calls" && workload.concurrency > 0) {
+      return Promise.resolve("runs all calls of a response at once")
+    }
+    const models = modelsOf(workload, pi)
+    return Promise.resolve(() => run(pi, workload, models))
+  }
 })
