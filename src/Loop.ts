@@ -102,7 +102,7 @@ const loop = Effect.fnUntraced(function*(run: Run, beginning: Beginning): Effect
       if (hooks.prepareRequest.length > 0) tools = yield* prepareRequest(run)
 
       const { model, thinkingLevel, toolExecution } = run.settings
-      const message = yield* respond(run, model, thinkingLevel, "auto")
+      const message = yield* respond(run, { model, thinkingLevel, toolChoice: "auto" })
       stopReason = message.stopReason
       const calls = toolCalls(message)
       terminated = calls.length > 0 && (yield* runBatch(run, openBatch(run, message, calls, tools, toolExecution)))
@@ -156,7 +156,7 @@ const limited = Effect.fnUntraced(function*(run: Run) {
   if ((pending = run.emit(turnStart)) !== undefined) yield* pending
   const tools = needsInjection(run, noMessages) ? yield* inject(run, noMessages) : run.settings.tools
   const { model, thinkingLevel, toolExecution } = run.settings
-  const message = yield* respond(run, model, thinkingLevel, "none")
+  const message = yield* respond(run, { model, thinkingLevel, toolChoice: "none" })
   const calls = toolCalls(message)
   if (calls.length > 0) yield* runBatch(run, openBatch(run, message, calls, tools, toolExecution))
   if (run.config.hooks.finishTurn.length > 0) yield* finishTurn(run, message)

@@ -102,7 +102,7 @@ export class Accumulator {
   #blocks: Array<Block> = []
   /** The places of the blocks that are still growing. */
   #open: Array<number> = []
-  readonly #ids: UsedIds = new Map()
+  #ids: UsedIds | undefined
   #info: ResponseInfo = noInfo
   #usage: Usage = emptyUsage
   #end: { readonly stopReason: StopReason; readonly errorMessage: string | undefined } | undefined
@@ -164,8 +164,8 @@ export class Accumulator {
     if (this.#info === noInfo && this.#blocks.length <= eagerBlocks) {
       return { role: "assistant", api, provider, model, usage, stopReason, timestamp, content: this.#blocks.slice() }
     }
-    const message = { role: "assistant", api, provider, model, ...this.#info, usage, stopReason, timestamp } as const
-    return snapshotOf(message, this.#blocks, this.#open)
+    const rest = { role: "assistant", api, provider, model, ...this.#info, usage, stopReason, timestamp } as const
+    return snapshotOf(rest, this.#blocks, this.#open)
   }
 
   /** The finished message. `thinkingLevel` is the level that was asked for. */
@@ -218,7 +218,7 @@ export class Accumulator {
     }
     return this.#openBlock(type, contentIndex, {
       type: "toolCall",
-      id: freshId(this.#ids, id),
+      id: freshId(this.#ids ??= new Map(), id),
       name: wellFormed(name),
       arguments: {},
       argumentsText: "",
@@ -307,7 +307,7 @@ export class Accumulator {
   /** The blocks a provider gives whole, or what is wrong with them. */
   #wholeBlocks(given: unknown): Result.Result<Array<Block>, string> {
     if (!Array.isArray(given)) return Result.fail(" is no list")
-    this.#ids.clear()
+    this.#ids = undefined
     const blocks: Array<Block> = []
     for (const each of given) {
       // What has not the fields of its type throws somewhere.
@@ -321,7 +321,7 @@ export class Accumulator {
   #wholeBlock(given: Block): Block {
     const block = mendBlock(given)
     return block.type === "toolCall"
-      ? readArguments({ ...block, id: freshId(this.#ids, block.id) }, block.argumentsText ?? block.arguments)
+      ? readArguments({ ...block, id: freshId(this.#ids ??= new Map(), block.id) }, block.argumentsText ?? block.arguments)
       : block
   }
 

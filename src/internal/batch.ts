@@ -8,8 +8,9 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import type { AgentEvent } from "../Events.ts"
+import type { HookSet, RunContext } from "../Hooks.ts"
 import type { AssistantMessage, ToolCall, ToolResultMessage } from "../Messages.ts"
-import type { Any, CallContext, ToolOutput } from "../Tools.ts"
+import type { Any, CallContext, ExecutionMode, ToolOutput } from "../Tools.ts"
 import { capContent } from "./capContent.ts"
 import { within, withinHookTime } from "./deadline.ts"
 import type { Pending } from "./emitter.ts"
@@ -19,6 +20,7 @@ import type { Run } from "./run.ts"
 import {
   aborted,
   type Answered,
+  type CallHost,
   type CallScope,
   errorResult,
   execute,
@@ -46,15 +48,78 @@ export interface Call {
 }
 
 /** The calls of one response. */
-export interface Batch {
-  readonly scope: CallScope
+export class Batch implements CallHost {
+  readonly run: Run
+  readonly assistantMessage: AssistantMessage
   readonly calls: ReadonlyArray<Call>
   readonly sequential: boolean
   /** No call of it may run. */
   readonly sealed: boolean
   /** How many messages the context held when the batch began. */
   readonly contextLength: number
+  readonly scope: CallScope
+
+  /** `mode` and `tools` are those of the request that was answered. */
+  constructor(
+    run: Run,
+    message: AssistantMessage,
+    toolCalls: ReadonlyArray<ToolCall>,
+    tools: ToolSet,
+    mode: ExecutionMode
+  ) {
+    this.run = run
+    this.assistantMessage = message
+    this.calls = toolCalls.map(waitingCall)
+    this.sequential = mode === "sequential" || message.stopReason === "length" ||
+      toolCalls.some((call) => tools.byName.get(call.name)?.executionMode === "sequential")
+    this.sealed = run.limit !== undefined
+    this.contextLength = run.context.messages.length
+    this.scope = { host: this, tools, depth: 0 }
+  }
+
+  get hooks(): HookSet {
+    return this.run.config.hooks
+  }
+
+  get context(): RunContext {
+    return this.run.hookContext()
+  }
+
+  get stopping(): boolean {
+    return this.run.stopping || this.run.ended
+  }
+
+  get retry(): Any["retry"] {
+    return this.run.config.toolRetry
+  }
+
+  takeToolCall(): boolean {
+    return this.run.budget === undefined || this.run.budget.takeToolCall()
+  }
+
+  inToolTime(tool: Any, toolCall: ToolCall, work: Effect.Effect<unknown, unknown>): Effect.Effect<unknown, unknown> {
+    const millis = Result.getOrElse(tool.timeout, () => undefined) ?? this.run.config.toolTimeout
+    if (millis === undefined) return work
+    const what = `Tool "${toolCall.name}" (call ${toolCall.id})`
+    return Effect.flatMap(
+      within(this.run, millis, what, work),
+      (exit) => exit ?? Effect.fail(`Tool "${toolCall.name}" timed out after ${millis} ms`)
+    )
+  }
+
+  inTime<A>(hook: "beforeToolCall" | "afterToolCall", effect: Effect.Effect<A, unknown>): Effect.Effect<A, unknown> {
+    return withinHookTime(this.run, hook, effect)
+  }
 }
+
+const waitingCall = (toolCall: ToolCall): Call => ({
+  toolCall,
+  state: "waiting",
+  ready: undefined,
+  fiber: undefined,
+  final: undefined,
+  updates: undefined
+})
 
 const leftBehind = errorResult(
   `Operation aborted. The tool did not stop within the grace period; it may still be running, so its outcome is unknown.`
@@ -67,44 +132,14 @@ const truncated = (call: ToolCall): Answered =>
     `Tool call "${call.name}" was not executed: the response hit the output token limit, so its arguments may be truncated. Re-issue the tool call with complete arguments.`
   )
 
-/** Opens the batch of a message; `tools` and `sequential` are those of the request that was answered. */
+/** Opens the batch of a message; see {@link Batch}. */
 export const openBatch = (
   run: Run,
   message: AssistantMessage,
   toolCalls: ReadonlyArray<ToolCall>,
   tools: ToolSet,
-  mode: "parallel" | "sequential"
-): Batch => {
-  const batch: Batch = {
-    scope: {
-      tools,
-      hooks: run.config.hooks,
-      assistantMessage: message,
-      get context() {
-        return run.hookContext()
-      },
-      depth: 0,
-      stopping: () => run.stopping || run.ended,
-      takeToolCall: () => run.budget === undefined || run.budget.takeToolCall(),
-      inToolTime: (tool, toolCall, work) => withinToolTime(run, tool, toolCall, work),
-      retry: run.config.toolRetry,
-      inTime: (hook, effect) => withinHookTime(run, hook, effect)
-    },
-    calls: toolCalls.map((toolCall) => ({
-      toolCall,
-      state: "waiting",
-      ready: undefined,
-      fiber: undefined,
-      final: undefined,
-      updates: undefined
-    })),
-    sequential: mode === "sequential" || message.stopReason === "length" ||
-      toolCalls.some((call) => tools.byName.get(call.name)?.executionMode === "sequential"),
-    sealed: run.limit !== undefined,
-    contextLength: run.context.messages.length
-  }
-  return run.batch = batch
-}
+  mode: ExecutionMode
+): Batch => run.batch = new Batch(run, message, toolCalls, tools, mode)
 
 /** Begins the call and gives the event that says so. */
 const begun = (call: Call): AgentEvent => {
@@ -145,13 +180,11 @@ const resultMessage = (run: Run, { final, toolCall }: Call): ToolResultMessage =
 
 /** What a tool gets to know about its call. The methods are made when they are asked for: most tools never do. */
 class RunningCall implements CallContext {
-  readonly #run: Run
-  readonly #scope: CallScope
+  readonly #batch: Batch
   readonly #call: Call
 
-  constructor(run: Run, scope: CallScope, call: Call) {
-    this.#run = run
-    this.#scope = scope
+  constructor(batch: Batch, call: Call) {
+    this.#batch = batch
     this.#call = call
   }
 
@@ -160,16 +193,16 @@ class RunningCall implements CallContext {
   }
 
   get assistantMessage(): AssistantMessage {
-    return this.#scope.assistantMessage
+    return this.#batch.assistantMessage
   }
 
   get update(): (partial: ToolOutput) => Effect.Effect<void> {
-    return (partial) => Effect.suspend(() => progress(this.#run, this.#call, partial))
+    return (partial) => Effect.suspend(() => progress(this.#batch.run, this.#call, partial))
   }
 
   get runToolCall(): CallContext["runToolCall"] {
     const works = () => this.#call.state === "running"
-    return (call, options) => runNested(this.#scope, { works, outermostWorks: works }, call, options ?? {})
+    return (call, options) => runNested(this.#batch.scope, { works, outermostWorks: works }, call, options ?? {})
   }
 }
 
@@ -253,12 +286,12 @@ const hasEnded = (call: Call): boolean => call.state === "ended"
 const executeCall = (run: Run, batch: Batch, call: Call): Effect.Effect<void> => {
   if (run.stopping) return Effect.void
   call.state = "running"
-  const effect = execute(call.ready!, new RunningCall(run, batch.scope, call), batch.scope.retry)
+  const effect = execute(call.ready!, new RunningCall(batch, call), batch.retry)
   if (Exit.isExit(effect)) {
     const rest = conclude(run, batch, call, effect)
     return Exit.isExit(rest) ? rest : inCallFiber(run, call, rest)
   }
-  const work = batch.scope.inToolTime(call.ready!.tool, call.toolCall, provideTool(batch.scope, effect))
+  const work = batch.inToolTime(call.ready!.tool, call.toolCall, provideTool(batch.scope, effect))
   // The tool is interrupted, its end is not.
   return inCallFiber(
     run,
@@ -275,72 +308,76 @@ const inCallFiber = (run: Run, call: Call, effect: Effect.Effect<void>): Effect.
     return effect
   })
 
-/** The tool's work within the time it has (T6). */
-const withinToolTime = (
-  run: Run,
-  tool: Any,
-  toolCall: ToolCall,
-  work: Effect.Effect<unknown, unknown>
-): Effect.Effect<unknown, unknown> => {
-  const millis = Result.getOrElse(tool.timeout, () => undefined) ?? run.config.toolTimeout
-  if (millis === undefined) return work
-  const what = `Tool "${toolCall.name}" (call ${toolCall.id})`
-  return Effect.flatMap(
-    within(run, millis, what, work),
-    (exit) => exit ?? Effect.fail(`Tool "${toolCall.name}" timed out after ${millis} ms`)
-  )
+/**
+ * Executes calls: those before the first that has to be waited for here and now, the rest concurrently. Each that is not
+ * done at once runs in a fiber of its own, which what it forked ends with. The fibers are told one by one when the run
+ * stops (`internal/lifecycle.ts`), so that their ends come in call order.
+ */
+const executeCalls = (run: Run, batch: Batch, calls: ReadonlyArray<Call>): Pending => {
+  for (let n = 0; n < calls.length; n++) {
+    const first = executeCall(run, batch, calls[n]!)
+    if (Exit.isExit(first)) continue
+    return Effect.forEach(
+      calls.slice(n),
+      (call, index) => index === 0 ? first : executeCall(run, batch, call),
+      { concurrency: run.config.toolConcurrency, discard: true }
+    )
+  }
+  return undefined
 }
 
-/**
- * Each call that is not done at once runs in a fiber of its own, which what it forked ends with. The fibers are told one
- * by one when the run stops (`internal/lifecycle.ts`), so that their ends come in call order.
- */
-const executeCalls = (run: Run, batch: Batch, calls: ReadonlyArray<Call>): Effect.Effect<void> =>
-  Effect.forEach(calls, (call) => executeCall(run, batch, call), {
-    concurrency: run.config.toolConcurrency,
-    discard: true
-  })
+/** Begins a call and leads it through the gates; nothing is left to do when all of them answer at once. */
+const gate = (run: Run, batch: Batch, call: Call): Pending => {
+  if (run.stopping) return Effect.interrupt
+  const pending = run.emit(begun(call))
+  return pending === undefined ? pass(run, batch, call) : Effect.flatMap(pending, () => pass(run, batch, call) ?? Effect.void)
+}
 
-const gate = Effect.fnUntraced(function*(run: Run, batch: Batch, call: Call) {
-  if (run.stopping) return yield* Effect.interrupt
-  let pending = run.emit(begun(call))
-  if (pending !== undefined) yield* pending
+const pass = (run: Run, batch: Batch, call: Call): Pending => {
   const prepared = batch.sealed
     ? sealed
-    : batch.scope.assistantMessage.stopReason === "length"
+    : batch.assistantMessage.stopReason === "length"
     ? truncated(call.toolCall)
     : prepare(batch.scope, call.toolCall)
-  let passed: Answered | Ready
-  if (Effect.isEffect(prepared)) {
-    const exit = yield* Effect.exit(Effect.interruptible(prepared))
-    if (run.stopping) return yield* Effect.interrupt
-    passed = Exit.isSuccess(exit) ? exit.value : errorResult("The beforeToolCall hook was interrupted")
-  } else passed = prepared
-  if (passed._tag === "Ready" && run.budget !== undefined && !run.budget.takeToolCall()) passed = overLimit
-  if (passed._tag === "Ready") call.ready = passed
-  else if ((pending = end(run, call, passed)) !== undefined) yield* pending
-  if (run.stopping) return yield* Effect.interrupt
-})
+  return Effect.isEffect(prepared) ? passLater(run, call, prepared) : passed(run, call, prepared)
+}
+
+const passLater = (run: Run, call: Call, prepared: Effect.Effect<Answered | Ready>): Effect.Effect<void> =>
+  Effect.flatMap(Effect.exit(Effect.interruptible(prepared)), (exit) => {
+    if (run.stopping) return Effect.interrupt
+    const answer = Exit.isSuccess(exit) ? exit.value : errorResult("The beforeToolCall hook was interrupted")
+    return passed(run, call, answer) ?? Effect.void
+  })
+
+const passed = (run: Run, call: Call, answer: Answered | Ready): Pending => {
+  const allowed = answer._tag === "Ready" && run.budget !== undefined && !run.budget.takeToolCall() ? overLimit : answer
+  if (allowed._tag === "Ready") call.ready = allowed
+  else {
+    const pending = end(run, call, allowed)
+    if (pending !== undefined) return Effect.andThen(pending, run.goOn)
+  }
+  return run.stopping ? Effect.interrupt : undefined
+}
 
 /** Runs the calls of an open batch and records their results; whether all of them ask the run to stop. */
 export const runBatch = Effect.fnUntraced(function*(run: Run, batch: Batch) {
   let pending: Pending
   for (const call of batch.calls) {
-    yield* gate(run, batch, call)
+    if ((pending = gate(run, batch, call)) !== undefined) yield* pending
     if (!batch.sequential) continue
-    if (call.ready !== undefined) yield* executeCalls(run, batch, [call])
+    if (call.ready !== undefined && (pending = executeCalls(run, batch, [call])) !== undefined) yield* pending
     if ((pending = run.record(resultMessage(run, call))) !== undefined) yield* pending
   }
   if (!batch.sequential) {
     const ready = batch.calls.filter((call) => call.ready !== undefined)
-    yield* executeCalls(run, batch, ready)
+    if ((pending = executeCalls(run, batch, ready)) !== undefined) yield* pending
     for (const call of batch.calls) {
       if (run.stopping) return yield* Effect.interrupt
       if ((pending = run.record(resultMessage(run, call))) !== undefined) yield* pending
     }
   }
   run.batch = undefined
-  if (!batch.sealed) run.countRepeated(batch.scope.assistantMessage.content)
+  if (!batch.sealed) run.countRepeated(batch.assistantMessage.content)
   return batch.calls.every((call) => call.final?.result.terminate === true)
 })
 

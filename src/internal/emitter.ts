@@ -75,6 +75,8 @@ export class Emitter {
   #event: AgentEvent | undefined
   #receivers: ReadonlyArray<Subscriber> = []
   #next = 0
+  #told: AgentEvent | undefined
+  #toldTo: Subscriber | undefined
   #waiting: MutableList.MutableList<Waiting> | undefined
   /** Whose turn it is, until it takes it. */
   #called: Waiting | undefined
@@ -137,7 +139,9 @@ export class Emitter {
    * to the caller. One effect for all of that, since there is one for every event.
    */
   #notify(receiver: Subscriber, event: AgentEvent): Pending {
-    const answer = Result.try(() => receiver.listener(event))
+    this.#told = event
+    this.#toldTo = receiver
+    const answer = Result.try(this.#tell)
     const effect = Result.isFailure(answer) ? Effect.die(answer.failure) : answer.success
     if (effect === undefined || !Effect.isEffect(effect)) return undefined
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the services it asks for are provided
@@ -147,6 +151,9 @@ export class Emitter {
         Effect.andThen(this.#failed(receiver, event, cause), Effect.suspend(() => this.#resume(receiver)))
     })
   }
+
+  /** One function for all events: making one for each would be most of what an event costs. */
+  readonly #tell = (): unknown => this.#toldTo!.listener(this.#told!)
 
   /** The services of a subscriber, where they are not those of the run anyway. */
   #provide(receiver: Subscriber, effect: Effect.Effect<unknown, unknown>): Effect.Effect<unknown, unknown> {

@@ -128,21 +128,20 @@ export class RequestMessages {
   /** Takes in what was added to the transcript since. */
   extend(): this {
     const source = this.#source
-    const fresh = source.slice(this.#seen).filter(isMessage)
-    const normalizer = new Normalizer()
-    const normal: Array<Message> = []
-    const settled = normalizer.run(fresh, 0, normal)
-    this.splitPairs = normalizer.splitPairs
+    this.splitPairs = 0
     if (this.#own === undefined) {
-      const unchanged = settled === fresh.length && normal.length === source.length - this.#seen &&
-        normal.every((message, index) => message === source[this.#seen + index])
-      if (unchanged && allMessages(source, this.#seen)) {
-        this.#seen = source.length
+      this.#seen = normalUntil(source, this.#seen)
+      if (isWhole(source, this.#seen)) {
         this.messages = source
         return this
       }
       this.#own = source.slice(0, this.#seen).filter(isMessage)
     }
+    const fresh = source.slice(this.#seen).filter(isMessage)
+    const normalizer = new Normalizer()
+    const normal: Array<Message> = []
+    const settled = normalizer.run(fresh, 0, normal)
+    this.splitPairs = normalizer.splitPairs
     if (settled === fresh.length) {
       for (const message of normal) this.#own.push(message)
       this.#seen = source.length
@@ -155,11 +154,38 @@ export class RequestMessages {
   }
 }
 
-/** Whether a list whose beginning was looked at before holds only messages that a model knows. */
-const allMessages = (
-  messages: ReadonlyArray<AgentMessage>,
-  from: number
-): messages is ReadonlyArray<Message> => {
-  for (let index = from; index < messages.length; index++) if (!isMessage(messages[index]!)) return false
-  return true
+/** How far a list, from this place on, is in its normal form already: with nothing to leave out, results in call order. */
+const normalUntil = (source: ReadonlyArray<AgentMessage>, from: number): number => {
+  let index = from
+  while (index < source.length) {
+    const message = source[index]!
+    if (!isMessage(message) || message.role === "toolResult") return index
+    const next = message.role === "assistant" ? endOfGroup(source, index, message) : index + 1
+    if (next === undefined) return index
+    index = next
+  }
+  return index
 }
+
+/** The place behind an assistant message and its results, if both are sent as they are. */
+const endOfGroup = (
+  source: ReadonlyArray<AgentMessage>,
+  index: number,
+  message: AssistantMessage
+): number | undefined => {
+  if (failed(message)) return undefined
+  let next = index + 1
+  let isSaid = false
+  for (const block of message.content) {
+    if (!isEmpty(block)) isSaid = true
+    if (block.type !== "toolCall") continue
+    const result = source[next]
+    if (result?.role !== "toolResult" || result.toolCallId !== block.id) return undefined
+    next++
+  }
+  return isSaid && source[next]?.role !== "toolResult" ? next : undefined
+}
+
+/** Whether a list that was looked at up to this place was looked at to its end: then a model knows all of its messages. */
+const isWhole = (source: ReadonlyArray<AgentMessage>, seen: number): source is ReadonlyArray<Message> =>
+  seen === source.length

@@ -3,12 +3,11 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { defaultConversion } from "../ConvertToLlm.ts"
-import { HookError, type HookName, ModelError } from "../Errors.ts"
+import { HookError, type HookName, ModelError, type RunError } from "../Errors.ts"
 import {
   type AgentMessage,
   type AssistantMessage,
@@ -20,7 +19,6 @@ import {
 import type { Model, StreamEvent, StreamRequest } from "../StreamFn.ts"
 import { Accumulator } from "./accumulator.ts"
 import { withinHookTime } from "./deadline.ts"
-import type { Pending } from "./emitter.ts"
 import { show } from "./json.ts"
 import * as Log from "./log.ts"
 import { mendMessages } from "./readMessages.ts"
@@ -181,25 +179,46 @@ const open = (run: Run, request: StreamRequest): Stream.Stream<StreamEvent, Mode
   return Result.isSuccess(opened) ? opened.success : Stream.die(opened.failure)
 }
 
+/** What a request asks for beside the conversation. */
+interface Asked {
+  readonly model: Model
+  readonly thinkingLevel: ThinkingLevel
+  readonly toolChoice: StreamRequest["toolChoice"]
+}
+
 /** The response to the run's conversation as it stands; the error, typed, when the message's stop reason is one. */
-export const respond = Effect.fnUntraced(function*(
-  run: Run,
-  model: Model,
-  thinkingLevel: ThinkingLevel,
-  toolChoice: StreamRequest["toolChoice"]
-) {
-  run.requested = { model, thinkingLevel }
+export const respond = (run: Run, asked: Asked): Effect.Effect<AssistantMessage, RunError> => {
+  run.requested = asked
   const chosen = conversation(run)
-  const { messages, splitPairs, tools } = Effect.isEffect(chosen) ? yield* chosen : chosen
-  if (run.stopping) return yield* Effect.interrupt
-  if (splitPairs > 0) {
-    yield* Log.warn(
-      `${splitPairs} tool calls or results without their counterpart were left out of the request`
-    )
-  }
-  const key = keyFor(run, model)
-  const apiKey = Effect.isEffect(key) ? yield* key : key
-  if (run.stopping) return yield* Effect.interrupt
+  return Effect.isEffect(chosen)
+    ? Effect.flatMap(chosen, (given) => requestWith(run, asked, given))
+    : requestWith(run, asked, chosen)
+}
+
+const requestWith = (run: Run, asked: Asked, chosen: Conversation): Effect.Effect<AssistantMessage, RunError> => {
+  if (run.stopping) return Effect.interrupt
+  const { splitPairs } = chosen
+  if (splitPairs === 0) return authorized(run, asked, chosen)
+  return Effect.andThen(
+    Log.warn(`${splitPairs} tool calls or results without their counterpart were left out of the request`),
+    Effect.suspend(() => authorized(run, asked, chosen))
+  )
+}
+
+const authorized = (run: Run, asked: Asked, chosen: Conversation): Effect.Effect<AssistantMessage, RunError> => {
+  const key = keyFor(run, asked.model)
+  return Effect.isEffect(key)
+    ? Effect.flatMap(key, (apiKey) => receive(run, asked, chosen, apiKey))
+    : receive(run, asked, chosen, key)
+}
+
+const receive = (
+  run: Run,
+  { model, thinkingLevel, toolChoice }: Asked,
+  { messages, tools }: Conversation,
+  apiKey: Key
+): Effect.Effect<AssistantMessage, RunError> => {
+  if (run.stopping) return Effect.interrupt
   const accumulator = run.response = new Accumulator(model, run.now())
   const { headers, metadata, sessionId, thinkingBudgets } = run.config
   const stream = open(run, {
@@ -214,19 +233,34 @@ export const respond = Effect.fnUntraced(function*(
     thinkingBudgets,
     metadata
   })
-  const exit = yield* Effect.exit(read(run, accumulator, stream))
-  if (run.stopping) return yield* Effect.interrupt
-  if (Exit.isFailure(exit)) streamFailure(accumulator, exit.cause)
-  else if (!exit.value) accumulator.fail(incomplete())
-  const message = accumulator.message(thinkingLevel)
-  let pending: Pending
-  if (!accumulator.announced && (pending = run.emit({ type: "message_start", message })) !== undefined) yield* pending
+  return Effect.flatMap(read(run, accumulator, stream), (outcome) => {
+    if (run.stopping) return Effect.interrupt
+    if (Cause.isCause(outcome)) streamFailure(accumulator, outcome)
+    else if (!outcome) accumulator.fail(incomplete())
+    return finish(run, accumulator, accumulator.message(thinkingLevel))
+  })
+}
+
+/** Records the message of a response. */
+const finish = (
+  run: Run,
+  accumulator: Accumulator,
+  message: AssistantMessage
+): Effect.Effect<AssistantMessage, RunError> => {
   const failed = message.stopReason === "error" || message.stopReason === "aborted"
   const error = failed ? responseError(message, accumulator.error) : undefined
-  run.told = error
-  if ((pending = run.emit({ type: "message_end", message })) !== undefined) yield* pending
-  return error === undefined ? message : yield* Effect.fail(error)
-})
+  const answer = error === undefined ? Effect.succeed(message) : Effect.fail(error)
+  const pending = accumulator.announced ? undefined : run.emit({ type: "message_start", message })
+  const end = () => {
+    run.told = error
+    return run.emit({ type: "message_end", message })
+  }
+  if (pending !== undefined) {
+    return Effect.andThen(Effect.flatMap(pending, () => end() ?? Effect.void), answer)
+  }
+  const ended = end()
+  return ended === undefined ? answer : Effect.andThen(ended, answer)
+}
 
 /** The typed error of a response that ended with `error` or `aborted`. */
 const responseError = (message: AssistantMessage, error: ModelError | undefined): ModelError =>

@@ -206,17 +206,23 @@ export class Run {
   emit(event: AgentEvent): Pending {
     if (this.stopping) return Effect.interrupt
     const pending = this.emitter.emit(event)
-    if (pending !== undefined) return Effect.andThen(pending, this.#goOn)
+    if (pending !== undefined) return Effect.andThen(pending, this.goOn)
     return this.stopping ? Effect.interrupt : undefined
   }
 
-  readonly #goOn = Effect.suspend(() => this.stopping ? Effect.interrupt : Effect.void)
+  /** Interrupts the loop once the run is stopping. */
+  get goOn(): Effect.Effect<void> {
+    return Effect.suspend(() => this.stopping ? Effect.interrupt : Effect.void)
+  }
 
   /** Emits start and end of a whole message; see {@link emit}. */
   record(message: AgentMessage): Pending {
     const start = this.emit({ type: "message_start", message })
-    const end: AgentEvent = { type: "message_end", message }
-    return start === undefined ? this.emit(end) : Effect.flatMap(start, () => this.emit(end) ?? Effect.void)
+    return start === undefined ? this.emit({ type: "message_end", message }) : this.#endAfter(start, message)
+  }
+
+  #endAfter(start: Effect.Effect<void>, message: AgentMessage): Effect.Effect<void> {
+    return Effect.flatMap(start, () => this.emit({ type: "message_end", message }) ?? Effect.void)
   }
 
   /** The message that has started and not ended yet, as far as it has come. */

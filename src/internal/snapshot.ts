@@ -9,27 +9,72 @@ import type { AssistantMessage } from "../Messages.ts"
 type Block = AssistantMessage["content"][number]
 
 /** Up to this many blocks a copy is cheaper than remembering how to make one. */
-export const eagerBlocks = 16
+export const eagerBlocks = 64
 
-/** What is left of the message has to be passed as it is; `open` are the places of blocks that are still growing. */
+/** Remembers how to make the list. Blocks that are closed stay as they are, so it can still be made later. */
+class Content {
+  readonly #blocks: ReadonlyArray<Block>
+  readonly #length: number
+  readonly #open: ReadonlyArray<number>
+  readonly #growing: ReadonlyArray<Block>
+  #list: ReadonlyArray<Block> | undefined
+
+  constructor(blocks: ReadonlyArray<Block>, open: ReadonlyArray<number>) {
+    this.#blocks = blocks
+    this.#length = blocks.length
+    this.#open = open.slice()
+    this.#growing = open.map((index) => blocks[index]!)
+  }
+
+  get list(): ReadonlyArray<Block> {
+    if (this.#list !== undefined) return this.#list
+    const list = this.#blocks.slice(0, this.#length)
+    for (const [n, index] of this.#open.entries()) list[index] = this.#growing[n]!
+    return this.#list = list
+  }
+}
+
+/** A constructor that gives back what it gets: its subclass adds its private field to that. */
+class Itself {
+  constructor(message: object) {
+    return message
+  }
+}
+
+/** A message with a content in a private field, out of everybody's sight. */
+class Message extends Itself {
+  readonly #content: Content
+
+  constructor(message: object, content: Content) {
+    super(message)
+    this.#content = content
+  }
+
+  static contentOf(message: Message): ReadonlyArray<Block> {
+    return message.#content.list
+  }
+}
+
+/**
+ * One getter for all messages, which is why the content is not its closure: a getter of its own makes the engine describe
+ * each message anew, which took 230 ns and 600 bytes instead of 80 and 200.
+ */
+const content = {
+  enumerable: true,
+  configurable: true,
+  get(this: Message): ReadonlyArray<Block> {
+    return Message.contentOf(this)
+  }
+}
+
+/** `rest` is a new object, to which the content is added; `open` are the places of blocks that are still growing. */
 export const snapshotOf = (
-  message: Omit<AssistantMessage, "content">,
+  rest: Omit<AssistantMessage, "content">,
   blocks: ReadonlyArray<Block>,
   open: ReadonlyArray<number>
 ): AssistantMessage => {
-  if (blocks.length <= eagerBlocks) return { ...message, content: blocks.slice() }
-  const { length } = blocks
-  const growing = open.map((index) => blocks[index]!)
-  const places = open.slice()
-  let content: ReadonlyArray<Block> | undefined
-  return {
-    ...message,
-    // Blocks that are closed stay as they are, so the list can still be made later.
-    get content() {
-      if (content !== undefined) return content
-      const copy = blocks.slice(0, length)
-      for (const [n, index] of places.entries()) copy[index] = growing[n]!
-      return content = copy
-    }
-  }
+  if (blocks.length <= eagerBlocks) return { ...rest, content: blocks.slice() }
+  const message = new Message(rest, new Content(blocks, open))
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is `rest`, and has its content now
+  return Object.defineProperty(message, "content", content) as unknown as AssistantMessage
 }

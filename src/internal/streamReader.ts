@@ -6,6 +6,7 @@ import * as Channel from "effect/Channel"
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import * as Pull from "effect/Pull"
+import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { ModelError } from "../Errors.ts"
@@ -29,20 +30,39 @@ class Reader {
   readonly #run: Run
   readonly #accumulator: Accumulator
   readonly #deadline: Deadline | undefined
-  readonly #pull: Effect.Effect<Chunk, ModelError | Cause.Done>
+  readonly #scope = Scope.makeUnsafe()
+  #pull: Effect.Effect<Chunk, ModelError | Cause.Done> = Effect.never
   #chunk: Chunk = noEvents
   #next = 0
 
-  constructor(
-    run: Run,
-    accumulator: Accumulator,
-    deadline: Deadline | undefined,
-    pull: Effect.Effect<Chunk, ModelError | Cause.Done>
-  ) {
+  constructor(run: Run, accumulator: Accumulator) {
     this.#run = run
     this.#accumulator = accumulator
-    this.#deadline = deadline
-    this.#pull = Effect.interruptible(deadline === undefined ? pull : deadline.limit(pull))
+    this.#deadline = deadlineOf(run)
+  }
+
+  /** Opens the stream and reads it. */
+  read(stream: Stream.Stream<StreamEvent, ModelError>): Effect.Effect<void, ModelError | Cause.Done> {
+    return Effect.flatMap(
+      this.#waiting(Channel.toTransform(Stream.toChannel(stream))(Cause.done(), this.#scope)),
+      (pull) => {
+        this.#pull = this.#waiting(pull)
+        return Effect.whileLoop(this)
+      }
+    )
+  }
+
+  /** An abort and a deadline end what waits for the stream. */
+  #waiting<A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | ModelError> {
+    return Effect.interruptible(this.#deadline === undefined ? work : this.#deadline.limit(work))
+  }
+
+  close(exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> {
+    const close = Scope.closeUnsafe(this.#scope, exit)
+    if (close === undefined) return Effect.void
+    if (this.#deadline?.missed) return inBackground(this.#run, streamName, close)
+    // The answer is complete: that its connection closes is no part of it.
+    return this.ended ? closeInBackground(this.#run, streamName, close) : close
   }
 
   while(): boolean {
@@ -89,31 +109,20 @@ class Reader {
 
 const noEvents: Chunk = []
 
-/** Reads the stream to its final event, or to its end; whether there was a final event. */
+/** Reads the stream to its final event, or to its end: whether there was a final event, or the failure. */
 export const read = (
   run: Run,
   accumulator: Accumulator,
   stream: Stream.Stream<StreamEvent, ModelError>
-): Effect.Effect<boolean, ModelError> => {
-  const scope = Scope.makeUnsafe()
-  const deadline = deadlineOf(run)
-  let reader: Reader | undefined
-  const opening = Channel.toTransform(Stream.toChannel(stream))(Cause.done(), scope)
-  const reading = Effect.flatMap(
-    Effect.interruptible(deadline === undefined ? opening : deadline.limit(opening)),
-    (pull) => Effect.whileLoop(reader = new Reader(run, accumulator, deadline, pull))
-  )
-  const closing = (exit: Exit.Exit<unknown, unknown>) => {
-    if (scope.state._tag !== "Open") return Scope.close(scope, exit)
-    const close = Scope.close(scope, exit)
-    if (deadline?.missed) return inBackground(run, streamName, close)
-    // The answer is complete: that its connection closes is no part of it.
-    return reader?.ended ? closeInBackground(run, streamName, close) : close
-  }
-  return Effect.map(
-    Pull.catchDone(Effect.onExit(reading, closing), () => Effect.void),
-    () => reader?.ended === true
-  )
+): Effect.Effect<boolean | Cause.Cause<ModelError>> => {
+  const reader = new Reader(run, accumulator)
+  return Effect.matchCause(Effect.onExit(reader.read(stream), (exit) => reader.close(exit)), {
+    onSuccess: () => reader.ended,
+    onFailure: (cause) => {
+      const done = Pull.filterDone(cause)
+      return Result.isSuccess(done) ? reader.ended : done.failure
+    }
+  })
 }
 
 const deadlineOf = (run: Run): Deadline | undefined => {

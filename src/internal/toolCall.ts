@@ -18,31 +18,32 @@ import { excerpt, show, wellFormed } from "./json.ts"
 import { readOutput } from "./toolOutput.ts"
 import { makeToolSet, type ToolSet } from "./toolSet.ts"
 
-/** What a call is made within. */
-export interface CallScope {
-  readonly tools: ToolSet
+/** What calls are made for: the batch of the model's calls, also where a tool makes the call. */
+export interface CallHost {
   readonly hooks: HookSet
   readonly assistantMessage: AssistantMessage
   readonly context: RunContext
-  /** How many calls are around this one; 0 for a call of the model. */
-  readonly depth: number
   /** Whether the run is stopping or over: then no call begins, and no hook is asked. */
-  readonly stopping: () => boolean
-  /** Counts a call that is to be executed; `false` when a limit does not allow it (L7). */
-  readonly takeToolCall: () => boolean
-  /** Gives a tool's work the time it has (T6). */
-  readonly inToolTime: (
-    tool: Any,
-    toolCall: ToolCall,
-    work: Effect.Effect<unknown, unknown>
-  ) => Effect.Effect<unknown, unknown>
+  readonly stopping: boolean
   /** When tools that have no schedule of their own try again. */
   readonly retry: Any["retry"]
+  /** Counts a call that is to be executed; `false` when a limit does not allow it (L7). */
+  takeToolCall(): boolean
+  /** Gives a tool's work the time it has (T6). */
+  inToolTime(tool: Any, toolCall: ToolCall, work: Effect.Effect<unknown, unknown>): Effect.Effect<unknown, unknown>
   /** Gives a hook the time it may take. */
-  readonly inTime: <A>(
+  inTime<A>(
     hook: "beforeToolCall" | "afterToolCall",
     effect: Effect.Effect<A, unknown>
-  ) => Effect.Effect<A, unknown>
+  ): Effect.Effect<A, unknown>
+}
+
+/** What a call is made within. */
+export interface CallScope {
+  readonly host: CallHost
+  readonly tools: ToolSet
+  /** How many calls are around this one; 0 for a call of the model. */
+  readonly depth: number
 }
 
 /** A call with its final result. */
@@ -105,12 +106,12 @@ const askHooks = Effect.fnUntraced(function*(
   from: number,
   first: Effect.Effect<ToolCallDecision | void, unknown>
 ) {
-  const { assistantMessage, context, hooks: { beforeToolCall } } = scope
-  let passed = decided(ready, yield* scope.inTime("beforeToolCall", first))
+  const { assistantMessage, context, hooks: { beforeToolCall } } = scope.host
+  let passed = decided(ready, yield* scope.host.inTime("beforeToolCall", first))
   for (let n = from + 1; n < beforeToolCall.length && passed._tag === "Ready"; n++) {
-    if (scope.stopping()) return yield* Effect.interrupt
+    if (scope.host.stopping) return yield* Effect.interrupt
     const answer = beforeToolCall[n]!({ toolCall, args: passed.args, assistantMessage, context })
-    passed = decided(passed, Effect.isEffect(answer) ? yield* scope.inTime("beforeToolCall", answer) : answer)
+    passed = decided(passed, Effect.isEffect(answer) ? yield* scope.host.inTime("beforeToolCall", answer) : answer)
   }
   return passed
 })
@@ -144,12 +145,12 @@ const failedGate = unlessInterrupted((cause): Gate => errorResult(show(Cause.squ
 
 /** Asks the hooks; those that answer at once cost no effect. */
 const throughHooks = (scope: CallScope, toolCall: ToolCall, gate: Gate): Gate | Effect.Effect<Gate> => {
-  const { beforeToolCall } = scope.hooks
+  const { beforeToolCall } = scope.host.hooks
   if (beforeToolCall.length === 0) return gate
-  const { assistantMessage, context } = scope
+  const { assistantMessage, context } = scope.host
   let passed = gate
   for (let n = 0; n < beforeToolCall.length && passed._tag === "Ready"; n++) {
-    if (scope.stopping()) return Effect.interrupt
+    if (scope.host.stopping) return Effect.interrupt
     const ready = passed
     const asked = Result.try(() => {
       const answer = beforeToolCall[n]!({ toolCall, args: ready.args, assistantMessage, context })
@@ -268,10 +269,10 @@ const patch = Effect.fnUntraced(function*(
   from: number,
   first: Effect.Effect<ToolResultPatch | void, unknown>
 ) {
-  const { assistantMessage, context, hooks: { afterToolCall } } = scope
-  let current = changed(outcome, yield* scope.inTime("afterToolCall", first))
+  const { assistantMessage, context, hooks: { afterToolCall } } = scope.host
+  let current = changed(outcome, yield* scope.host.inTime("afterToolCall", first))
   for (let n = from + 1; n < afterToolCall.length; n++) {
-    if (scope.stopping()) return yield* Effect.interrupt
+    if (scope.host.stopping) return yield* Effect.interrupt
     const answer = afterToolCall[n]!({
       toolCall,
       args: ready.args,
@@ -279,9 +280,9 @@ const patch = Effect.fnUntraced(function*(
       context,
       ...outcomeFields(current)
     })
-    current = changed(current, Effect.isEffect(answer) ? yield* scope.inTime("afterToolCall", answer) : answer)
+    current = changed(current, Effect.isEffect(answer) ? yield* scope.host.inTime("afterToolCall", answer) : answer)
   }
-  if (scope.stopping()) return yield* Effect.interrupt
+  if (scope.host.stopping) return yield* Effect.interrupt
   return checked(ready, current)
 })
 
@@ -296,9 +297,9 @@ export const finalize = (
   ready: Ready,
   outcome: Answered
 ): Answered | Effect.Effect<Answered> => {
-  const { afterToolCall } = scope.hooks
+  const { afterToolCall } = scope.host.hooks
   if (afterToolCall.length === 0) return outcome
-  const { assistantMessage, context } = scope
+  const { assistantMessage, context } = scope.host
   let current = outcome
   for (let n = 0; n < afterToolCall.length; n++) {
     const before = current
@@ -314,7 +315,7 @@ export const finalize = (
     })
     if (Result.isFailure(asked)) return failedPatch(Cause.die(asked.failure))
     if (Effect.isEffect(asked.success)) return Effect.catchCause(asked.success, failedPatch)
-    if (scope.stopping()) return Effect.interrupt
+    if (scope.host.stopping) return Effect.interrupt
     current = asked.success
   }
   const last = current
@@ -381,7 +382,7 @@ const runIn = (
 
 /** Why a call that a tool makes does not go on. */
 const refusal = (scope: CallScope, caller: Caller): Answered | undefined =>
-  !caller.works() ? callerEnded : scope.stopping() ? aborted : undefined
+  !caller.works() ? callerEnded : scope.host.stopping ? aborted : undefined
 
 const nestedCall = Effect.fnUntraced(function*(
   scope: CallScope,
@@ -396,24 +397,24 @@ const nestedCall = Effect.fnUntraced(function*(
   if (gate._tag === "Answered") return gate
   const late = refusal(scope, caller)
   if (late !== undefined) return late
-  if (!scope.takeToolCall()) return overLimit
+  if (!scope.host.takeToolCall()) return overLimit
   let works = true
   const { outermostWorks } = caller
   const self: Caller = { works: () => works && outermostWorks(), outermostWorks }
   const call: CallContext = {
     toolCall,
-    assistantMessage: scope.assistantMessage,
+    assistantMessage: scope.host.assistantMessage,
     update: onUpdate ?? (() => Effect.void),
     runToolCall: (nested, options) => runNested(scope, self, nested, options ?? {})
   }
-  const work = provideTool(scope, execute(gate, call, scope.retry))
+  const work = provideTool(scope, execute(gate, call, scope.host.retry))
   const exit = yield* Effect.ensuring(
-    inFiber(scope.inToolTime(gate.tool, toolCall, work), startsAtOnce(scope)),
+    inFiber(scope.host.inToolTime(gate.tool, toolCall, work), startsAtOnce(scope)),
     Effect.sync(() => {
       works = false
     })
   )
   const settled = settle(gate.tool, exit)
-  const finalized = scope.stopping() ? settled : finalize(scope, toolCall, gate, settled)
+  const finalized = scope.host.stopping ? settled : finalize(scope, toolCall, gate, settled)
   return Effect.isEffect(finalized) ? yield* finalized : finalized
 })
