@@ -19,12 +19,12 @@ import type { AgentEvent } from "./Events.ts"
 import type { FinishedTurn, RequestUpdate, TurnDecision } from "./Hooks.ts"
 import { admit } from "./internal/admit.ts"
 import { openBatch, runBatch } from "./internal/batch.ts"
-import { withoutRun } from "./internal/currentRun.ts"
-import { Emitter, type Pending, subscriber } from "./internal/emitter.ts"
+import { withoutAmbient, withoutRun } from "./internal/currentRun.ts"
+import { type Pending, subscriber } from "./internal/emitter.ts"
 import { eventStream } from "./internal/eventStream.ts"
 import { show } from "./internal/json.ts"
-import { abort, join, start, stopForListener } from "./internal/lifecycle.ts"
-import { readConfig, readSettings, type RunOptions } from "./internal/options.ts"
+import { abort, join, start } from "./internal/lifecycle.ts"
+import { readConfig, readFunctions, readSettings, type RunOptions } from "./internal/options.ts"
 import { logMended, pairUp } from "./internal/pairing.ts"
 import { logRefused, takeDeliverable } from "./internal/queued.ts"
 import { readContext, readMessages } from "./internal/readMessages.ts"
@@ -68,7 +68,7 @@ export const doubleLoop = (run: Run, beginning: Beginning): Effect.Effect<RunOut
 }
 
 const loop = Effect.fnUntraced(function*(run: Run, beginning: Beginning): Effect.fn.Return<RunOutcome, RunError> {
-  const { followUps, hooks, steering } = run.config
+  const { hooks, inbox: { followUps, steering } } = run
   let pending: Pending
   let prepared: ReadonlyArray<AgentMessage> = noMessages
   let stopReason: AssistantMessage["stopReason"] = "stop"
@@ -159,7 +159,7 @@ const limited = Effect.fnUntraced(function*(run: Run) {
   const message = yield* respond(run, { model, thinkingLevel, toolChoice: "none" })
   const calls = toolCalls(message)
   if (calls.length > 0) yield* runBatch(run, openBatch(run, message, calls, tools, toolExecution))
-  if (run.config.hooks.finishTurn.length > 0) yield* finishTurn(run, message)
+  if (run.hooks.finishTurn.length > 0) yield* finishTurn(run, message)
   if ((pending = run.emit({ type: "turn_end", message, toolResults: run.turnResults })) !== undefined) yield* pending
   return outcome
 })
@@ -173,7 +173,7 @@ const hold = (run: Run, queue: MessageQueue | undefined): Pending => {
 }
 
 const needsInjection = (run: Run, prepared: ReadonlyArray<AgentMessage>): boolean =>
-  prepared.length > 0 || run.held !== undefined || run.config.notes.length > 0 ||
+  prepared.length > 0 || run.held !== undefined || run.inbox.notes.length > 0 ||
   !run.context.declares(run.settings.tools.declarations)
 
 /**
@@ -185,7 +185,7 @@ const inject = Effect.fnUntraced(function*(run: Run, prepared: ReadonlyArray<Age
   const now = run.now()
   const { held } = run
   const { tools } = run.settings
-  const { notes } = run.config
+  const { notes } = run.inbox
   const queued = held?.messages ?? noMessages
   const admitted = [...prepared, ...notes, ...queued].map((message) => admit(message, now))
   const messages = declareTools(run.context, tools.declarations, admitted, now)
@@ -228,7 +228,7 @@ const update = (
 const prepareNextTurn = Effect.fnUntraced(function*(run: Run) {
   const messages: Array<AgentMessage> = []
   const lastTurn = run.lastTurn!
-  for (const { run: hook, services } of run.config.hooks.prepareNextTurn) {
+  for (const { run: hook, services } of run.hooks.prepareNextTurn) {
     const turn: FinishedTurn = { ...lastTurn, context: run.hookContext() }
     const asked = askHook(run, "prepareNextTurn", () => hook(turn))
     const answer = Effect.isEffect(asked) ? yield* asked : asked
@@ -255,7 +255,7 @@ const prepareNextTurn = Effect.fnUntraced(function*(run: Run) {
 
 /** Replaced tools are declared at once, so that the request that can use them knows them. */
 const prepareRequest = Effect.fnUntraced(function*(run: Run) {
-  for (const { run: hook, services } of run.config.hooks.prepareRequest) {
+  for (const { run: hook, services } of run.hooks.prepareRequest) {
     const { model, thinkingLevel } = run.settings
     const request = { context: run.hookContext(), model, thinkingLevel }
     const asked = askHook(run, "prepareRequest", () => hook(request))
@@ -271,7 +271,7 @@ const prepareRequest = Effect.fnUntraced(function*(run: Run) {
 const finishTurn = Effect.fnUntraced(function*(run: Run, message: AssistantMessage) {
   run.turnFinished = true
   let decision: TurnDecision | undefined
-  for (const hook of run.config.hooks.finishTurn) {
+  for (const hook of run.hooks.finishTurn) {
     const turn = run.finishedTurn(message)
     const asked = askHook(run, "finishTurn", () => hook(turn))
     const answer = Effect.isEffect(asked) ? yield* asked : asked
@@ -334,22 +334,25 @@ const readLoopContext = (context: LoopContext): Result.Result<LoopContext, Canno
   )
 
 const makeRun = Effect.fnUntraced(function*<R>(
-  given: LoopContext,
+  loopContext: LoopContext,
   options: LoopOptions<unknown, R>,
   reader?: Reader
 ): Effect.fn.Return<Run, CannotContinue, StreamFn | R> {
   const services = yield* Effect.context<StreamFn | R>()
-  const context = yield* Effect.fromResult(readLoopContext(given))
-  const config = yield* Effect.fromResult(Result.mapError(readConfig(options, services), invalidContext))
+  const given = withoutAmbient(services)
+  const context = yield* Effect.fromResult(readLoopContext(loopContext))
+  const config = yield* Effect.fromResult(Result.mapError(readConfig(options), invalidContext))
   const settings = yield* Effect.fromResult(
-    Result.mapError(readSettings(options, context.tools, services), invalidContext)
+    Result.mapError(readSettings(options, context.tools, given), invalidContext)
   )
   const own = withoutRun(services)
   const list = [options.emit, reader].flatMap((emit) => emit === undefined ? [] : [subscriber(emit, own, false)])
   return new Run({
-    config: {
-      ...config,
-      sessionId: options.sessionId,
+    functions: readFunctions(services),
+    given,
+    config,
+    sessionId: options.sessionId,
+    inbox: {
       steering: asMessageQueue(options.steering),
       followUps: asMessageQueue(options.followUps),
       notes: []
@@ -358,7 +361,7 @@ const makeRun = Effect.fnUntraced(function*<R>(
     transcript: new Transcript(context.messages),
     budget: yield* Budget,
     now: timeOf(yield* Clock.Clock),
-    emitter: (run, reduce) => new Emitter({ list }, reduce, stopForListener(run)),
+    subscribers: { list },
     settle: () => Effect.void
   })
 })
@@ -374,9 +377,10 @@ const runFrom = Effect.fnUntraced(function*<R>(
   const beginning = yield* begin(run.transcript.messages)
   // There is no moment between start and wait at which an interruption could get lost.
   const services = yield* Effect.context()
-  return yield* Effect.uninterruptibleMask((restore) =>
-    Effect.andThen(start(run, services, doubleLoop(run, beginning)), join(restore, run.done, abort(run)))
-  )
+  return yield* Effect.uninterruptibleMask((restore) => {
+    start(run, services, doubleLoop(run, beginning))
+    return join(restore, run.done, abort(run))
+  })
 })
 
 /**

@@ -3,6 +3,7 @@
  * order of completion, results in call order.
  */
 import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -78,7 +79,11 @@ export class Batch implements CallHost {
   }
 
   get hooks(): HookSet {
-    return this.run.config.hooks
+    return this.run.hooks
+  }
+
+  get services(): Context.Context<never> {
+    return this.run.given
   }
 
   get context(): RunContext {
@@ -91,6 +96,12 @@ export class Batch implements CallHost {
 
   get retry(): Any["retry"] {
     return this.run.config.toolRetry
+  }
+
+  /** The ids of calls that have begun and not ended. */
+  get pending(): ReadonlySet<string> {
+    const begun = this.calls.filter(({ state }) => state === "started" || state === "running")
+    return new Set(begun.map(({ toolCall }) => toolCall.id))
   }
 
   takeToolCall(): boolean {
@@ -317,6 +328,9 @@ const executeCalls = (run: Run, batch: Batch, calls: ReadonlyArray<Call>): Pendi
   for (let n = 0; n < calls.length; n++) {
     const first = executeCall(run, batch, calls[n]!)
     if (Exit.isExit(first)) continue
+    if (n === calls.length - 1) {
+      return Effect.flatMap(Effect.forkChild(first, { startImmediately: true, uninterruptible: true }), Fiber.join)
+    }
     return Effect.forEach(
       calls.slice(n),
       (call, index) => index === 0 ? first : executeCall(run, batch, call),

@@ -59,7 +59,7 @@ const closeResponse = Effect.fnUntraced(function*(run: Run, step: Step) {
  * end of the grace period leaves behind.
  */
 const finishOpenTurn = Effect.fnUntraced(function*(run: Run, step: Step, owner: number) {
-  const { finishTurn } = run.config.hooks
+  const { finishTurn } = run.hooks
   let message: AssistantMessage | undefined
   yield* step(() => {
     message = run.turnFinished ? undefined : run.turnMessage
@@ -171,12 +171,12 @@ const takeSteps = Effect.fnUntraced(function*(run: Run, outcome: RunOutcome, own
 })
 
 /** Tells the receipts of messages the run leaves in its queues. One that stopped by itself leaves none to speak of. */
-const returnQueued = ({ config, result }: Run): void => {
+const returnQueued = ({ inbox, result }: Run): void => {
   const outcome = result!.outcome
   if (outcome._tag === "Completed" && outcome.by !== "FinishTurn") return
   const because = returnedBecause[outcome._tag]
-  config.steering?.returned(because)
-  config.followUps?.returned(because)
+  inbox.steering?.returned(because)
+  inbox.followUps?.returned(because)
 }
 
 const returnedBecause = { Completed: "ended", Aborted: "aborted", Limited: "limited", Failed: "failed" } as const

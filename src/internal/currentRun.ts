@@ -8,21 +8,16 @@ import * as Tracer from "effect/Tracer"
 import { Budget, BudgetState } from "../Budget.ts"
 import type { Run } from "./run.ts"
 
-/** The run whose code a fiber executes, with the runs around it. */
-export interface RunScope {
-  readonly run: Run
-  readonly parent: RunScope | undefined
-}
-
-export const CurrentRun = Context.Reference<RunScope | undefined>("effect-pi/CurrentRun", {
+/** The run whose code a fiber executes; the runs around it are its parents. */
+export const CurrentRun = Context.Reference<Run | undefined>("effect-pi/CurrentRun", {
   defaultValue: () => undefined
 })
 
 /** Whether the fiber executes code of this run: one of its tools, hooks or listeners. */
 export const isInside = (fiber: Fiber.Fiber<unknown, unknown>, run: Run): boolean => {
-  let scope = fiber.getRef(CurrentRun)
-  while (scope !== undefined && scope.run !== run) scope = scope.parent
-  return scope !== undefined
+  let current = fiber.getRef(CurrentRun)
+  while (current !== undefined && current !== run) current = current.parent
+  return current !== undefined
 }
 
 const without =
@@ -41,8 +36,8 @@ export const withoutAmbient = without([CurrentRun, Budget, Scope.Scope, Tracer.P
 /** The budget of a place: that of its layers, not the limits of the runs whose code it is. */
 export const layeredBudget = (services: Context.Context<never>): BudgetState | undefined => {
   let budget = Context.get(services, Budget)
-  for (let scope = Context.get(services, CurrentRun); scope !== undefined; scope = scope.parent) {
-    if (budget !== undefined && budget === scope.run.ownBudget) budget = budget.around[0]
+  for (let run = Context.get(services, CurrentRun); run !== undefined; run = run.parent) {
+    if (budget !== undefined && budget === run.ownBudget) budget = budget.around[0]
   }
   return budget
 }

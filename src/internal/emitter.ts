@@ -66,11 +66,18 @@ export interface Subscribers {
   list: ReadonlyArray<Subscriber>
 }
 
+/** Whose events are delivered. */
+export interface EventSource {
+  /** Updates the state, before anybody sees the event. */
+  reduce(event: AgentEvent): void
+  /** A required subscriber failed. */
+  listenerFailed(error: ListenerError): Effect.Effect<void>
+}
+
 /** The delivery of one run's events. */
 export class Emitter {
   readonly #subscribers: Subscribers
-  readonly #reduce: (event: AgentEvent) => void
-  readonly #onFailure: (error: ListenerError) => Effect.Effect<void>
+  readonly #source: EventSource
   #busy = false
   #event: AgentEvent | undefined
   #receivers: ReadonlyArray<Subscriber> = []
@@ -86,17 +93,9 @@ export class Emitter {
   /** That of subscribers whose services are others. */
   #contexts: Map<Subscriber, Context.Context<never> | undefined> | undefined
 
-  /**
-   * `reduce` updates the state before anybody sees the event; `onFailure` is told of required subscribers that failed.
-   */
-  constructor(
-    subscribers: Subscribers,
-    reduce: (event: AgentEvent) => void,
-    onFailure: (error: ListenerError) => Effect.Effect<void>
-  ) {
+  constructor(subscribers: Subscribers, source: EventSource) {
     this.#subscribers = subscribers
-    this.#reduce = reduce
-    this.#onFailure = onFailure
+    this.#source = source
   }
 
   /** Whether anybody listens; without listeners the snapshots of a streamed message need not be made. */
@@ -168,11 +167,11 @@ export class Emitter {
   }
 
   #failed(receiver: Subscriber, event: AgentEvent, cause: Cause.Cause<unknown>): Effect.Effect<void> {
-    return receiver.required ? this.#onFailure(listenerError(event, cause)) : logFailure(cause)
+    return receiver.required ? this.#source.listenerFailed(listenerError(event, cause)) : logFailure(cause)
   }
 
   #start(event: AgentEvent, receivers: ReadonlyArray<Subscriber>): Pending {
-    this.#reduce(event)
+    this.#source.reduce(event)
     this.#event = event
     this.#receivers = receivers
     this.#next = 0
@@ -230,7 +229,7 @@ export class Emitter {
   }
 
   #emitDetached(event: AgentEvent, receivers: ReadonlyArray<Subscriber>): undefined {
-    this.#reduce(event)
+    this.#source.reduce(event)
     this.#deliverDetached(event, receivers)
   }
 

@@ -22,7 +22,7 @@ import type {
 } from "../Agent.ts"
 import { Budget, type BudgetState } from "../Budget.ts"
 import { AgentBusy, type AgentConfigError, CannotContinue, type InvalidPrompt } from "../Errors.ts"
-import type { AgentEvent, ObservedEvent } from "../Events.ts"
+import type { ObservedEvent } from "../Events.ts"
 import { type Beginning, doubleLoop } from "../Loop.ts"
 import { type AgentMessage, initialSystem, user } from "../Messages.ts"
 import { MessageQueue, type QueueMode, type Receipt } from "../Queues.ts"
@@ -32,7 +32,7 @@ import type { Any, ExecutionMode, Services } from "../Tools.ts"
 import { admit } from "./admit.ts"
 import { checkOneOf } from "./checks.ts"
 import { commonBudget, CurrentRun, isInside, layeredBudget, withoutAmbient, withoutRun } from "./currentRun.ts"
-import { Emitter, type Subscriber, subscriber, type Subscribers } from "./emitter.ts"
+import { type Subscriber, subscriber, type Subscribers } from "./emitter.ts"
 import {
   checkQueueable,
   pairPrompts,
@@ -42,14 +42,14 @@ import {
   type TranscriptMode
 } from "./hostInput.ts"
 import { wellFormed } from "./json.ts"
-import { abort as abortRun, join, start, stopForListener } from "./lifecycle.ts"
+import { abort as abortRun, join, start } from "./lifecycle.ts"
 import { Mailbox } from "./mailbox.ts"
 import { observe } from "./observer.ts"
 import { answersToOpenCalls } from "./openCalls.ts"
-import { type BaseConfig, readConfig, readSettings } from "./options.ts"
+import { readConfig, readFunctions, readSettings } from "./options.ts"
 import { logMended, type Paired, pairUp } from "./pairing.ts"
 import { logRefused, readQueued, takeDeliverable } from "./queued.ts"
-import { Run, type RunSettings } from "./run.ts"
+import { Run, type RunConfig, type RunFunctions, type RunSettings } from "./run.ts"
 import { timeOf } from "./time.ts"
 import { makeToolSet } from "./toolSet.ts"
 import { Transcript } from "./transcript.ts"
@@ -98,7 +98,8 @@ const noCalls: ReadonlySet<string> = new Set()
 
 /** Methods are getters of functions: they work when they are taken off the agent, and cost an idle agent nothing. */
 class Host implements AgentService {
-  readonly #config: BaseConfig
+  readonly #functions: RunFunctions
+  readonly #config: RunConfig
   readonly #services: Context.Context<never>
   /** The budget the agent was made in. */
   readonly #budget: BudgetState | undefined
@@ -110,12 +111,12 @@ class Host implements AgentService {
   #transcript: Transcript
   #activity: Activity | undefined
   #observers: Set<() => void> | undefined
-  #pendingToolCalls: Set<string> | undefined
   #errorMessage: string | undefined
   #closed = false
 
   constructor(options: {
-    readonly config: BaseConfig
+    readonly functions: RunFunctions
+    readonly config: RunConfig
     readonly services: Context.Context<never>
     readonly budget: BudgetState | undefined
     readonly settings: RunSettings
@@ -124,6 +125,7 @@ class Host implements AgentService {
     readonly sessionId: string | undefined
     readonly transcriptMode: TranscriptMode
   }) {
+    this.#functions = options.functions
     this.#config = options.config
     this.#services = options.services
     this.#budget = options.budget
@@ -236,36 +238,26 @@ class Host implements AgentService {
     const run = this.#makeRun(timeOf(fiber.getRef(Clock.Clock)), commonBudget(this.#budget, fiber.getRef(Budget)))
     const activity: Activity = { run, aborted: false, results: [], done: Deferred.makeUnsafe() }
     this.#activity = activity
-    return Effect.andThen(this.#start(run, fiber.context, beginning), join(restore, activity.done, this.abort))
+    this.#start(run, fiber.context, beginning)
+    return join(restore, activity.done, this.abort)
   }
 
-  #start(run: Run, context: Context.Context<never>, beginning: Beginning): Effect.Effect<void> {
-    return start(run, Context.merge(context, this.#services), doubleLoop(run, beginning))
+  #start(run: Run, context: Context.Context<never>, beginning: Beginning): void {
+    start(run, Context.merge(context, this.#services), doubleLoop(run, beginning))
   }
 
   #makeRun(now: () => number, budget: BudgetState | undefined): Run {
-    this.#errorMessage = undefined
     return new Run({
-      config: {
-        ...this.#config,
-        sessionId: this.#sessionId,
-        steering: this.#mailbox.steering,
-        followUps: this.#mailbox.followUps,
-        notes: this.#mailbox.notes
-      },
+      functions: this.#functions,
+      given: this.#services,
+      config: this.#config,
+      sessionId: this.#sessionId,
+      inbox: this.#mailbox,
       settings: { ...this.#settings },
       transcript: this.#transcript,
       budget,
       now,
-      emitter: (run, reduce) =>
-        new Emitter(
-          this.#subscribers,
-          (event) => {
-            reduce(event)
-            this.#reduce(event)
-          },
-          stopForListener(run)
-        ),
+      subscribers: this.#subscribers,
       settle: (result) => this.#settle(now, budget, result)
     })
   }
@@ -277,7 +269,7 @@ class Host implements AgentService {
   #settle(now: () => number, budget: BudgetState | undefined, result: RunResult): Effect.Effect<void> {
     const activity = this.#activity!
     activity.results.push(result)
-    this.#pendingToolCalls = undefined
+    this.#errorMessage = activity.run.errorMessage
     const goesOn = result.outcome._tag === "Completed" && result.outcome.by !== "FinishTurn"
     if (!goesOn || this.#mailbox.followUps.size === 0) {
       this.#becomeIdle(now, activity)
@@ -296,8 +288,8 @@ class Host implements AgentService {
       const { parent } = activity.run
       activity.run = this.#makeRun(now, budget)
       const beside = Context.add(fiber.context, CurrentRun, parent)
-      const started = this.#start(activity.run, beside, { _tag: "Prompts", results: [], prompts, fromSteering: false })
-      return Effect.andThen(logRefused(refused), started)
+      return Effect.map(logRefused(refused), () =>
+        this.#start(activity.run, beside, { _tag: "Prompts", results: [], prompts, fromSteering: false }))
     })))
   }
 
@@ -306,21 +298,6 @@ class Host implements AgentService {
     this.#append(pairUp(this.#transcript.messages, this.#mailbox.notes.splice(0), false), now())
     if (this.#closed) this.#leave()
     Deferred.doneUnsafe(activity.done, Exit.succeed(joined(activity.results)))
-  }
-
-  #reduce(event: AgentEvent): void {
-    switch (event.type) {
-      case "tool_execution_start":
-        this.#pendingToolCalls ??= new Set()
-        this.#pendingToolCalls.add(event.toolCallId)
-        break
-      case "tool_execution_end":
-        this.#pendingToolCalls?.delete(event.toolCallId)
-        break
-      case "turn_end":
-        if (event.message.errorMessage !== undefined) this.#errorMessage = event.message.errorMessage
-        break
-    }
   }
 
   // ---------------------------------------------------------------------------
@@ -508,8 +485,8 @@ class Host implements AgentService {
         messages: this.#transcript.snapshot(),
         isStreaming: run !== undefined,
         streamingMessage: run?.streamingMessage,
-        pendingToolCalls: this.#pendingToolCalls === undefined ? noCalls : new Set(this.#pendingToolCalls),
-        errorMessage: this.#errorMessage
+        pendingToolCalls: run?.batch?.pending ?? noCalls,
+        errorMessage: run === undefined ? this.#errorMessage : run.errorMessage
       }
     })
   }
@@ -586,7 +563,7 @@ export const makeHost = Effect.fnUntraced(
   > {
     const given = yield* Effect.context<StreamFn | Services<T[number]>>()
     const services = withoutAmbient(given)
-    const config = yield* Effect.fromResult(readConfig(options, given))
+    const config = yield* Effect.fromResult(readConfig(options))
     const settings = yield* Effect.fromResult(readSettings(options, options.tools ?? [], services))
     const mode = (yield* oneOf("transcript", options.transcript, ["repair", "refuse"])) ?? "repair"
     const steeringMode = yield* oneOf("steeringMode", options.steeringMode, queueModes)
@@ -601,6 +578,7 @@ export const makeHost = Effect.fnUntraced(
         settings.tools.declarations
       )
     const host = new Host({
+      functions: readFunctions(given),
       config,
       services,
       budget: layeredBudget(given),
@@ -613,7 +591,7 @@ export const makeHost = Effect.fnUntraced(
       sessionId: options.sessionId,
       transcriptMode: mode
     })
-    yield* Scope.addFinalizer(yield* Effect.scope, host.dispose)
+    yield* Scope.addFinalizerExit(yield* Effect.scope, () => host.dispose)
     return host
   }
 )

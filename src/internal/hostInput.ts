@@ -6,7 +6,7 @@ import type { PromptOptions } from "../Agent.ts"
 import { AgentConfigError, InvalidPrompt } from "../Errors.ts"
 import { type AgentMessage, user } from "../Messages.ts"
 import { checkOneOf } from "./checks.ts"
-import { show } from "./json.ts"
+import { show, wellFormed } from "./json.ts"
 import { type Paired, pairUp } from "./pairing.ts"
 import { needsOthers } from "./queued.ts"
 import { readMessages } from "./readMessages.ts"
@@ -82,6 +82,9 @@ export const readPrompt = (
       new InvalidPrompt({ reason: "Empty", message: "The prompt is empty; give a text, images, or messages." })
     )
   }
+  if (typeof input === "string" && images.length === 0) {
+    return Result.succeed([user([{ type: "text", text: wellFormed(input) }])])
+  }
   return Result.mapError(
     Result.flatMap(
       Result.try({
@@ -101,5 +104,5 @@ const promptMessages = (
 ): unknown => {
   if (typeof input !== "string") return Array.isArray(input) ? input : [input]
   const text = { type: "text" as const, text: input }
-  return [user(images.length === 0 ? [text] : input === "" ? images : [text, ...images])]
+  return [user(input === "" ? images : [text, ...images])]
 }

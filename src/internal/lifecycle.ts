@@ -33,17 +33,15 @@ export const start = (
   run: Run,
   context: Context.Context<never>,
   loop: Effect.Effect<RunOutcome, RunError>
-): Effect.Effect<void> => {
+): void => {
   // At once: a run may be stopped before the first step of its fiber.
   run.parent = Context.get(context, CurrentRun)
-  run.services = Context.add(Context.add(context, CurrentRun, { run, parent: run.parent }), Budget, run.budget)
+  const inside = Context.add(context, CurrentRun, run)
+  run.services = Context.get(context, Budget) === run.budget ? inside : Context.add(inside, Budget, run.budget)
   run.emitter.services = run.services
   run.budget?.begin(run.now())
-  const work = Effect.provideContext(execute(run, loop), run.services)
-  return Effect.andThen(
-    Effect.forkDetach(work, { startImmediately: true, uninterruptible: true }),
-    run.budget === undefined ? Effect.void : stopInTime(run)
-  )
+  Effect.runForkWith(run.services)(execute(run, loop), { uninterruptible: true })
+  if (run.budget !== undefined) Effect.runForkWith(context)(stopInTime(run))
 }
 
 const execute = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effect.Effect<void> =>
@@ -69,11 +67,10 @@ const stopInTime = (run: Run): Effect.Effect<void> => {
   const millis = run.budget?.millisLeft(run.now())
   if (millis === undefined || Deferred.isDoneUnsafe(run.done)) return Effect.void
   const outcome = RunOutcome.Limited({ limit: "duration" })
-  const stopping = millis > 0
+  return millis > 0
     ? Effect.andThen(orDone(run, millis), stop(run, outcome))
     // Without any time left the loop begins no turn; what keeps it from its end has the grace period.
     : Effect.andThen(orDone(run, run.config.gracePeriod), stop(run, outcome, 0))
-  return Effect.asVoid(Effect.forkDetach(stopping, { startImmediately: true }))
 }
 
 /** Waits that many milliseconds, or until the run is settled. */
@@ -124,7 +121,7 @@ export const stop = (
   })
 
 /** Ends the run because a required listener failed; when it is ending already, the failure is only logged (H3). */
-export const stopForListener = (run: Run) => (error: ListenerError): Effect.Effect<void> =>
+export const stopForListener = (run: Run, error: ListenerError): Effect.Effect<void> =>
   run.outcome === undefined && run.stop === undefined
     ? stop(run, RunOutcome.Failed({ error }))
     : Log.error(`A required listener failed while the run was ending: ${error.message}`, Cause.fail(error))

@@ -5,6 +5,7 @@ import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Result from "effect/Result"
 import type * as Schedule from "effect/Schedule"
+import * as Struct from "effect/Struct"
 import type { Limits } from "../Budget.ts"
 import { ConvertToLlm } from "../ConvertToLlm.ts"
 import type { AgentConfigError } from "../Errors.ts"
@@ -13,7 +14,7 @@ import { ThinkingLevel } from "../Messages.ts"
 import { type Model, StreamFn, type StreamRequest, unknownModel } from "../StreamFn.ts"
 import type { Any, ExecutionMode } from "../Tools.ts"
 import { checkCount, checkLimits, checkMillis, checkOneOf, checkSchedule, refuse } from "./checks.ts"
-import type { RunConfig, RunSettings } from "./run.ts"
+import type { RunConfig, RunFunctions, RunSettings } from "./run.ts"
 import { executionModes, makeToolSet } from "./toolSet.ts"
 
 /** Options that an agent and a loop alone share. */
@@ -57,27 +58,48 @@ const checkConcurrency = (concurrency: number | "unbounded"): Checked<number | "
     ? Result.succeed(concurrency)
     : refuse("InvalidConcurrency", `toolConcurrency is ${concurrency}; give a whole number from 1, or "unbounded".`)
 
-/** What stays the same during the runs of an agent; the session id is that of the moment a run starts. */
-export type BaseConfig = Omit<RunConfig, "sessionId" | "steering" | "followUps" | "notes">
+/** Reads the services a run works with. */
+export const readFunctions = (services: Context.Context<StreamFn>): RunFunctions => ({
+  stream: Context.get(services, StreamFn).stream,
+  hooks: Context.get(services, Hooks),
+  conversion: Context.get(services, ConvertToLlm)
+})
 
-/** Reads the services a run works with and checks the options. */
-export const readConfig = (options: RunOptions, services: Context.Context<StreamFn>): Checked<BaseConfig> =>
-  Result.gen(function*() {
+const defaultConfig: RunConfig = {
+  toolConcurrency: "unbounded",
+  toolTimeout: undefined,
+  toolRetry: undefined,
+  maxResultLength: 1_000_000,
+  hookTimeout: undefined,
+  firstEventTimeout: undefined,
+  eventTimeout: undefined,
+  limits: undefined,
+  repeatedCalls: undefined,
+  wrapUp: false,
+  gracePeriod: 1000,
+  headers: undefined,
+  metadata: undefined,
+  thinkingBudgets: undefined
+}
+
+const isDefault = (options: { readonly [K in keyof RunConfig]?: unknown }): boolean =>
+  Struct.keys(defaultConfig).every((key) => options[key] === undefined || options[key] === defaultConfig[key])
+
+/** Checks the options. Agents that choose none share one configuration. */
+export const readConfig = (options: RunOptions): Checked<RunConfig> =>
+  isDefault(options) ? Result.succeed(defaultConfig) : Result.gen(function*() {
     return {
-      stream: Context.get(services, StreamFn).stream,
-      hooks: Context.get(services, Hooks),
-      conversion: Context.get(services, ConvertToLlm),
-      toolConcurrency: yield* checkConcurrency(options.toolConcurrency ?? "unbounded"),
+      toolConcurrency: yield* checkConcurrency(options.toolConcurrency ?? defaultConfig.toolConcurrency),
       toolTimeout: yield* checkMillis("toolTimeout", options.toolTimeout, "InvalidTimeout", 1),
       toolRetry: yield* checkSchedule("toolRetry", options.toolRetry),
-      maxResultLength: (yield* checkCount("maxResultLength", options.maxResultLength, false)) ?? 1_000_000,
+      maxResultLength: (yield* checkCount("maxResultLength", options.maxResultLength, false)) ?? defaultConfig.maxResultLength,
       hookTimeout: yield* checkMillis("hookTimeout", options.hookTimeout, "InvalidTimeout", 1),
       firstEventTimeout: yield* checkMillis("firstEventTimeout", options.firstEventTimeout, "InvalidTimeout", 1),
       eventTimeout: yield* checkMillis("eventTimeout", options.eventTimeout, "InvalidTimeout", 1),
       limits: options.limits === undefined ? undefined : yield* checkLimits(options.limits, "limits."),
       repeatedCalls: yield* checkCount("repeatedCalls", options.repeatedCalls, true),
       wrapUp: options.wrapUp === true,
-      gracePeriod: (yield* checkMillis("gracePeriod", options.gracePeriod, "InvalidGracePeriod", 0)) ?? 1000,
+      gracePeriod: (yield* checkMillis("gracePeriod", options.gracePeriod, "InvalidGracePeriod", 0)) ?? defaultConfig.gracePeriod,
       headers: options.headers,
       metadata: options.metadata,
       thinkingBudgets: options.thinkingBudgets

@@ -84,7 +84,7 @@ const mended = <M extends AgentMessage>(
 
 /** What the hooks, from the one that has just been asked, and the conversion make of the conversation. */
 const transformed = Effect.fnUntraced(function*(run: Run, from: number, first: Transformed) {
-  const { conversion, hooks: { transformContext } } = run.config
+  const { conversion, hooks: { transformContext } } = run.functions
   let messages: ReadonlyArray<AgentMessage> = run.context.messages
   for (let n = from; n < transformContext.length; n++) {
     const current = messages
@@ -110,7 +110,7 @@ const asItStands = (run: Run): Conversation => {
 
 /** Hooks that give the messages back at once, as they are, cost no effect. */
 const conversation = (run: Run): Conversation | Effect.Effect<Conversation, HookError> => {
-  const { conversion, hooks: { transformContext } } = run.config
+  const { conversion, hooks: { transformContext } } = run.functions
   const { messages } = run.context
   if (conversion !== defaultConversion && transformContext.length === 0) return transformed(run, 0, messages)
   for (let n = 0; n < transformContext.length; n++) {
@@ -127,7 +127,7 @@ const asKey = (key: Redacted.Redacted | string | undefined | void): Redacted.Red
 
 /** The key of the first hook that has one. */
 const keyFor = (run: Run, model: Model): Key | Effect.Effect<Key, HookError> => {
-  const { apiKey } = run.config.hooks
+  const { apiKey } = run.hooks
   for (let n = 0; n < apiKey.length; n++) {
     const answer = askHook(run, "apiKey", () => apiKey[n]!(model))
     if (Effect.isEffect(answer)) return keyFrom(run, model, n, answer)
@@ -147,7 +147,7 @@ const keyFrom = Effect.fnUntraced(function*(
   from: number,
   first: Effect.Effect<Redacted.Redacted | string | undefined | void, HookError>
 ) {
-  const { apiKey } = run.config.hooks
+  const { apiKey } = run.hooks
   for (let n = from; n < apiKey.length; n++) {
     const answer = n === from ? first : askHook(run, "apiKey", () => apiKey[n]!(model))
     const key = asKey(Effect.isEffect(answer) ? yield* answer : answer)
@@ -175,7 +175,7 @@ const streamFailure = (accumulator: Accumulator, cause: Cause.Cause<ModelError>)
 export const abortedResponse = "Request was aborted"
 
 const open = (run: Run, request: StreamRequest): Stream.Stream<StreamEvent, ModelError> => {
-  const opened = Result.try(() => run.config.stream(request))
+  const opened = Result.try(() => run.functions.stream(request))
   return Result.isSuccess(opened) ? opened.success : Stream.die(opened.failure)
 }
 
@@ -220,7 +220,7 @@ const receive = (
 ): Effect.Effect<AssistantMessage, RunError> => {
   if (run.stopping) return Effect.interrupt
   const accumulator = run.response = new Accumulator(model, run.now())
-  const { headers, metadata, sessionId, thinkingBudgets } = run.config
+  const { headers, metadata, thinkingBudgets } = run.config
   const stream = open(run, {
     model,
     messages,
@@ -228,7 +228,7 @@ const receive = (
     thinkingLevel,
     toolChoice,
     apiKey,
-    sessionId,
+    sessionId: run.sessionId,
     headers,
     thinkingBudgets,
     metadata

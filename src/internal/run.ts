@@ -10,7 +10,7 @@ import type * as Schedule from "effect/Schedule"
 import type * as Stream from "effect/Stream"
 import { BudgetState, type Limits } from "../Budget.ts"
 import type { Conversion } from "../ConvertToLlm.ts"
-import type { Limit, ModelError, RunError, RunOutcome } from "../Errors.ts"
+import type { Limit, ListenerError, ModelError, RunError, RunOutcome } from "../Errors.ts"
 import type { AgentEvent } from "../Events.ts"
 import type { FinishedTurn, HookSet, RunContext } from "../Hooks.ts"
 import type { AgentMessage, AssistantMessage, ThinkingLevel, ToolResultMessage } from "../Messages.ts"
@@ -21,16 +21,28 @@ import type { ExecutionMode } from "../Tools.ts"
 import type { Accumulator } from "./accumulator.ts"
 import type { Batch } from "./batch.ts"
 import { canonicalText } from "./canonical.ts"
-import type { RunScope } from "./currentRun.ts"
-import type { Emitter, Pending } from "./emitter.ts"
+import { Emitter, type EventSource, type Pending, type Subscribers } from "./emitter.ts"
+import { stopForListener } from "./lifecycle.ts"
 import type { ToolSet } from "./toolSet.ts"
 import { Transcript } from "./transcript.ts"
 
-/** What stays the same during a run. */
-export interface RunConfig extends Pick<StreamRequest, "headers" | "metadata" | "sessionId" | "thinkingBudgets"> {
+/** What a run calls. */
+export interface RunFunctions {
   readonly stream: (request: StreamRequest) => Stream.Stream<StreamEvent, ModelError>
   readonly hooks: HookSet
   readonly conversion: Conversion
+}
+
+/** What a run reads messages from. */
+export interface Inbox {
+  readonly steering: MessageQueue | undefined
+  readonly followUps: MessageQueue | undefined
+  /** Messages to record when a request is made anyway; the run takes them one by one. */
+  readonly notes: Array<AgentMessage>
+}
+
+/** What stays the same during a run. */
+export interface RunConfig extends Pick<StreamRequest, "headers" | "metadata" | "thinkingBudgets"> {
   readonly toolConcurrency: number | "unbounded"
   /** Milliseconds, as all durations here. */
   readonly toolTimeout: number | undefined
@@ -45,10 +57,6 @@ export interface RunConfig extends Pick<StreamRequest, "headers" | "metadata" | 
   readonly wrapUp: boolean
   /** How long a stop waits for what does not stop. */
   readonly gracePeriod: number
-  readonly steering: MessageQueue | undefined
-  readonly followUps: MessageQueue | undefined
-  /** Messages to record when a request is made anyway; the run takes them one by one. */
-  readonly notes: Array<AgentMessage>
 }
 
 /** What hooks and the host may change during a run; it counts from the next request. */
@@ -67,8 +75,11 @@ export interface Held {
   next: number
 }
 
-export class Run {
+export class Run implements EventSource {
+  readonly functions: RunFunctions
   readonly config: RunConfig
+  readonly sessionId: string | undefined
+  readonly inbox: Inbox
   readonly settings: RunSettings
   readonly emitter: Emitter
   /** Everything that is recorded. */
@@ -77,6 +88,9 @@ export class Run {
   context: Transcript
   /** What this run added. */
   readonly added: Array<AgentMessage> = []
+
+  /** The error that the last turn told of. */
+  errorMessage: string | undefined
 
   /** What it begins with; see {@link takePrompt}. */
   prompts: ReadonlyArray<AgentMessage> = []
@@ -105,6 +119,8 @@ export class Run {
   outcome: RunOutcome | undefined
   result: RunResult | undefined
   settled = false
+  /** The services its tools were given with; they are part of the context its fiber works in. */
+  readonly given: Context.Context<never>
   /** The context its fiber works in, in which code of the run knows that it is inside. */
   services: Context.Context<never> = Context.empty()
 
@@ -127,7 +143,7 @@ export class Run {
   owner = 0
   fiber: Fiber.Fiber<unknown, unknown> | undefined
   /** The run whose code started this one. */
-  parent: RunScope | undefined
+  parent: Run | undefined
   /** Work of the ending that an abort does not wait for beyond the grace period. */
   finishing: Fiber.Fiber<unknown, unknown> | undefined
   readonly done = Deferred.makeUnsafe<RunResult>()
@@ -137,16 +153,24 @@ export class Run {
   readonly now: () => number
 
   constructor(options: {
+    readonly functions: RunFunctions
+    readonly given: Context.Context<never>
     readonly config: RunConfig
+    readonly sessionId: string | undefined
+    readonly inbox: Inbox
     readonly settings: RunSettings
     readonly transcript: Transcript
     /** The budget the run is made within. */
     readonly budget: BudgetState | undefined
     readonly now: () => number
-    readonly emitter: (run: Run, reduce: (event: AgentEvent) => void) => Emitter
+    readonly subscribers: Subscribers
     readonly settle: (result: RunResult) => Effect.Effect<void>
   }) {
+    this.functions = options.functions
+    this.given = options.given
     this.config = options.config
+    this.sessionId = options.sessionId
+    this.inbox = options.inbox
     this.settings = options.settings
     this.transcript = options.transcript
     this.context = options.transcript
@@ -157,12 +181,16 @@ export class Run {
     this.ownBudget = limits === undefined ? undefined : this.budget
     this.now = options.now
     this.settle = options.settle
-    this.emitter = options.emitter(this, (event) => this.#reduce(event))
+    this.emitter = new Emitter(options.subscribers, this)
+  }
+
+  get hooks(): HookSet {
+    return this.functions.hooks
   }
 
   /** The loop is to end where it is: the run was stopped, or one in whose tool it works. */
   get stopping(): boolean {
-    return this.stop !== undefined || (this.parent !== undefined && this.parent.run.stopping)
+    return this.stop !== undefined || (this.parent !== undefined && this.parent.stopping)
   }
 
   /**
@@ -171,7 +199,7 @@ export class Run {
    */
   isLimited(more: boolean): boolean {
     if (this.budget === undefined && this.config.repeatedCalls === undefined) return false
-    const { followUps, steering } = this.config
+    const { followUps, steering } = this.inbox
     if (!more && !steering?.size && !followUps?.size) return false
     this.limit ??= this.budget?.spentAt(this.now()) ?? this.budget?.takeTurn()
     return this.limit !== undefined
@@ -248,7 +276,11 @@ export class Run {
     if (tools !== undefined) this.settings.tools = tools
   }
 
-  #reduce(event: AgentEvent): void {
+  listenerFailed(error: ListenerError): Effect.Effect<void> {
+    return stopForListener(this, error)
+  }
+
+  reduce(event: AgentEvent): void {
     switch (event.type) {
       case "message_start":
         this.openMessage = event.message
@@ -261,6 +293,7 @@ export class Run {
         this.turns++
         break
       case "turn_end":
+        this.errorMessage = event.message.errorMessage ?? this.errorMessage
         this.turnOpen = false
         this.turnMessage = undefined
         this.turnResults = []

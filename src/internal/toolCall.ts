@@ -21,6 +21,8 @@ import { makeToolSet, type ToolSet } from "./toolSet.ts"
 /** What calls are made for: the batch of the model's calls, also where a tool makes the call. */
 export interface CallHost {
   readonly hooks: HookSet
+  /** The services that are there where a call works. */
+  readonly services: Context.Context<never>
   readonly assistantMessage: AssistantMessage
   readonly context: RunContext
   /** Whether the run is stopping or over: then no call begins, and no hook is asked. */
@@ -132,9 +134,12 @@ type Gate = Answered | Ready
 
 /** The services of its tool set, and a scope that closes when the work is done. */
 export const provideTool = <A>(
-  scope: Pick<CallScope, "tools">,
+  { host, tools }: CallScope,
   work: Effect.Effect<A, unknown>
-): Effect.Effect<A, unknown> => Effect.provideContext(Effect.scoped(work), scope.tools.services)
+): Effect.Effect<A, unknown> => {
+  const scoped = Effect.scoped(work)
+  return tools.services === host.services ? scoped : Effect.provideContext(scoped, tools.services)
+}
 
 /** Code of a tool, whose services are those of its tool set: they are provided where it runs. */
 const withoutServices = (effect: Effect.Effect<unknown, unknown, unknown>): Effect.Effect<unknown, unknown> =>
