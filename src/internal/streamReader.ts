@@ -60,7 +60,7 @@ class Reader {
   close(exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> {
     const close = Scope.closeUnsafe(this.#scope, exit)
     if (close === undefined) return Effect.void
-    if (this.#deadline?.missed) return inBackground(this.#run, streamName, close)
+    if (this.#deadline?.missed) return inBackground(this.#run, streamName, Effect.uninterruptible(close))
     // The answer is complete: that its connection closes is no part of it.
     return this.ended ? closeInBackground(this.#run, streamName, close) : close
   }

@@ -10,7 +10,7 @@ import { bite, lie } from "../utils/hostile.ts"
 /** A run whose state cannot be read. */
 const broken = (settle: Effect.Effect<void>) => {
   const done = Deferred.makeUnsafe<RunResult>()
-  const run = { owner: 0, added: [], settled: false, config: {}, settle: () => settle, done }
+  const run = { owner: 0, added: [], settled: false, inbox: {}, settle: () => settle, done }
   return { done, run: lie<Run>(Object.defineProperty(run, "held", { get: bite })) }
 }
 
