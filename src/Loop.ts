@@ -133,7 +133,7 @@ const promptsOf = (run: Run, beginning: Beginning): ReadonlyArray<AgentMessage> 
   if (beginning._tag === "Continue") return results
   const prompts = beginning.prompts.map((message) => admit(message, now))
   // Nothing stands between a call and its result.
-  return [...results, ...declareTools(run.context, run.settings.tools.declarations, prompts, now)]
+  return results.concat(declareTools(run.context, run.settings.tools.declarations, prompts, now))
 }
 
 /** The prompt to record next; those of a run that is stopping are left to its end. */

@@ -477,8 +477,12 @@ export const text = (message: AgentMessage): string => "content" in message ? co
  * @category getters
  * @since 0.1.0
  */
-export const toolCalls = (message: AgentMessage): ReadonlyArray<ToolCall> =>
-  message.role === "assistant" ? message.content.filter((block) => block.type === "toolCall") : []
+export const toolCalls = (message: AgentMessage): ReadonlyArray<ToolCall> => {
+  if (message.role !== "assistant") return []
+  return message.content.every(isToolCall) ? message.content : message.content.filter(isToolCall)
+}
+
+const isToolCall = (block: AssistantMessage["content"][number]): block is ToolCall => block.type === "toolCall"
 
 /**
  * The last `n` messages and every system message, in place: a context hook that keeps requests short.

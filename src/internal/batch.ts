@@ -329,7 +329,7 @@ const executeCalls = (run: Run, batch: Batch, calls: ReadonlyArray<Call>): Pendi
     const first = executeCall(run, batch, calls[n]!)
     if (Exit.isExit(first)) continue
     if (n === calls.length - 1) {
-      return Effect.flatMap(Effect.forkChild(first, { startImmediately: true, uninterruptible: true }), Fiber.join)
+      return Effect.flatMap(Effect.forkDetach(first, { startImmediately: true, uninterruptible: true }), Fiber.join)
     }
     return Effect.forEach(
       calls.slice(n),
@@ -373,6 +373,8 @@ const passed = (run: Run, call: Call, answer: Answered | Ready): Pending => {
   return run.stopping ? Effect.interrupt : undefined
 }
 
+const isReady = ({ ready }: Call): boolean => ready !== undefined
+
 /** Runs the calls of an open batch and records their results; whether all of them ask the run to stop. */
 export const runBatch = Effect.fnUntraced(function*(run: Run, batch: Batch) {
   let pending: Pending
@@ -383,7 +385,7 @@ export const runBatch = Effect.fnUntraced(function*(run: Run, batch: Batch) {
     if ((pending = run.record(resultMessage(run, call))) !== undefined) yield* pending
   }
   if (!batch.sequential) {
-    const ready = batch.calls.filter((call) => call.ready !== undefined)
+    const ready = batch.calls.every(isReady) ? batch.calls : batch.calls.filter(isReady)
     if ((pending = executeCalls(run, batch, ready)) !== undefined) yield* pending
     for (const call of batch.calls) {
       if (run.stopping) return yield* Effect.interrupt
