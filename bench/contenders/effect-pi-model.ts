@@ -12,23 +12,20 @@ import { requests, type Response, script } from "../script.ts"
 
 type Chunk = readonly [StreamEvent, ...Array<StreamEvent>]
 
-const chunksOf = (events: ReadonlyArray<StreamEvent>, size: number): ReadonlyArray<Chunk> => {
-  const chunks: Array<Chunk> = []
+const chunksOf = (events: ReadonlyArray<StreamEvent>, size: number): ReadonlyArray<Exit.Exit<Chunk>> => {
+  const chunks: Array<Exit.Exit<Chunk>> = []
   for (let i = 0; i < events.length; i += size) {
     const [first, ...rest] = events.slice(i, i + size)
-    chunks.push([first!, ...rest])
+    chunks.push(Exit.succeed([first!, ...rest]))
   }
   return chunks
 }
 
 /** Chunk after chunk; `wakeUps`: each arrives a while after it was asked for. */
-const replay = (chunks: ReadonlyArray<Chunk>, wakeUps: boolean): Stream.Stream<StreamEvent> =>
+const replay = (chunks: ReadonlyArray<Exit.Exit<Chunk>>, wakeUps: boolean): Stream.Stream<StreamEvent> =>
   Stream.fromPull(Effect.sync(() => {
     let index = 0
-    const next = () => {
-      const chunk = chunks[index++]
-      return chunk === undefined ? Cause.done() : Exit.succeed(chunk)
-    }
+    const next = () => chunks[index++] ?? Cause.done()
     return wakeUps
       ? Effect.callback<Chunk, Cause.Done>((resume) => queueMicrotask(() => resume(next())))
       : Effect.suspend(next)

@@ -90,7 +90,8 @@ const wakeUp = (): Promise<void> => new Promise((resolve) => queueMicrotask(reso
 /** Pushes a recorded response. `chunk`: so many events follow one asynchronous wake-up; 0: there are none. */
 const replay = async ({ events, reader }: Recorded, chunk: number, stream: AssistantMessageEventStream) => {
   const reading = reader?.()
-  for (const [index, event] of events.entries()) {
+  for (let index = 0; index < events.length; index++) {
+    const event = events[index]!
     if (chunk > 0 && index % chunk === 0) await wakeUp()
     if (reading !== undefined && event.type === "toolcall_delta") reading(event.delta)
     stream.push(event)

@@ -9,6 +9,7 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as MutableList from "effect/MutableList"
 import * as Result from "effect/Result"
 import { ListenerError } from "../Errors.ts"
@@ -61,6 +62,15 @@ interface Waiting {
   readonly turn: Deferred.Deferred<void>
 }
 
+/** How the effects of a subscriber are run. It works on one event at a time, so this is made once and not for each event. */
+interface Answering {
+  /** That of the run, unless the subscriber's services are others. */
+  readonly context: Context.Context<never> | undefined
+  event: AgentEvent | undefined
+  readonly onSuccess: (answer: unknown) => Effect.Effect<void>
+  readonly onFailure: (cause: Cause.Cause<unknown>) => Effect.Effect<void>
+}
+
 /** Who is subscribed; replaced on every change, so that an event goes to those who were there when it was emitted. */
 export interface Subscribers {
   list: ReadonlyArray<Subscriber>
@@ -90,8 +100,8 @@ export class Emitter {
   #fork: ((effect: Effect.Effect<void>) => void) | undefined
   /** The context events are delivered in; it is set before the first one. */
   services: Context.Context<never> = Context.empty()
-  /** That of subscribers whose services are others. */
-  #contexts: Map<Subscriber, Context.Context<never> | undefined> | undefined
+  /** What is known of the subscribers that answer with effects. */
+  #answering: Map<Subscriber, Answering> | undefined
 
   constructor(subscribers: Subscribers, source: EventSource) {
     this.#subscribers = subscribers
@@ -143,25 +153,40 @@ export class Emitter {
     const answer = Result.try(this.#tell)
     const effect = Result.isFailure(answer) ? Effect.die(answer.failure) : answer.success
     if (effect === undefined || !Effect.isEffect(effect)) return undefined
+    if (Exit.isExit(effect) && Exit.isSuccess(effect)) return undefined
+    const answering = this.#answeringOf(receiver)
+    answering.event = event
+    const { context } = answering
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the services it asks for are provided
-    return Effect.matchCauseEffect(this.#provide(receiver, effect as Effect.Effect<unknown, unknown>), {
-      onSuccess: () => this.#resume(receiver),
-      onFailure: (cause) =>
-        Effect.andThen(this.#failed(receiver, event, cause), Effect.suspend(() => this.#resume(receiver)))
-    })
+    const asked = effect as Effect.Effect<unknown, unknown>
+    return Effect.matchCauseEffect(
+      context === undefined ? asked : Effect.updateContext(asked, () => context),
+      answering
+    )
   }
 
   /** One function for all events: making one for each would be most of what an event costs. */
   readonly #tell = (): unknown => this.#toldTo!.listener(this.#told!)
 
-  /** The services of a subscriber, where they are not those of the run anyway. */
-  #provide(receiver: Subscriber, effect: Effect.Effect<unknown, unknown>): Effect.Effect<unknown, unknown> {
-    this.#contexts ??= new Map()
-    if (!this.#contexts.has(receiver)) this.#contexts.set(receiver, this.#contextOf(receiver))
-    const context = this.#contexts.get(receiver)
-    return context === undefined ? effect : Effect.updateContext(effect, () => context)
+  #answeringOf(receiver: Subscriber): Answering {
+    this.#answering ??= new Map()
+    const known = this.#answering.get(receiver)
+    if (known !== undefined) return known
+    const answering: Answering = {
+      context: this.#contextOf(receiver),
+      event: undefined,
+      onSuccess: (_) => this.#resume(receiver),
+      onFailure: (cause) =>
+        Effect.andThen(
+          this.#failed(receiver, answering.event!, cause),
+          Effect.suspend(() => this.#resume(receiver))
+        )
+    }
+    this.#answering.set(receiver, answering)
+    return answering
   }
 
+  /** The services of a subscriber, where they are not those of the run anyway. */
   #contextOf({ services }: Subscriber): Context.Context<never> | undefined {
     return isWithin(services, this.services) ? undefined : Context.merge(this.services, services)
   }
