@@ -50,6 +50,9 @@ const listenerError = (event: AgentEvent, failure: Cause.Cause<unknown>): Listen
   return new ListenerError({ event: event.type, message: show(cause), cause })
 }
 
+const inContext = <A, E>(effect: Effect.Effect<A, E>, context: Context.Context<never>): Effect.Effect<A, E> =>
+  Effect.updateContext(effect, (_: Context.Context<never>) => context)
+
 /** Whether all services of one context are those of the other. */
 const isWithin = (services: Context.Context<never>, context: Context.Context<never>): boolean => {
   for (const [key, service] of services.mapUnsafe) if (context.mapUnsafe.get(key) !== service) return false
@@ -67,8 +70,12 @@ interface Answering {
   /** That of the run, unless the subscriber's services are others. */
   readonly context: Context.Context<never> | undefined
   event: AgentEvent | undefined
-  readonly onSuccess: (answer: unknown) => Effect.Effect<void>
   readonly onFailure: (cause: Cause.Cause<unknown>) => Effect.Effect<void>
+  /** The same, and what comes after the answer. */
+  readonly thenRest: {
+    readonly onSuccess: (answer: unknown) => Effect.Effect<void>
+    readonly onFailure: (cause: Cause.Cause<unknown>) => Effect.Effect<void>
+  }
 }
 
 /** Who is subscribed; replaced on every change, so that an event goes to those who were there when it was emitted. */
@@ -89,6 +96,8 @@ export class Emitter {
   readonly #subscribers: Subscribers
   readonly #source: EventSource
   #busy = false
+  /** The delivery under way is one that {@link begin} began. */
+  #stepwise = false
   #event: AgentEvent | undefined
   #receivers: ReadonlyArray<Subscriber> = []
   #next = 0
@@ -119,6 +128,25 @@ export class Emitter {
     if (this.#busy) return this.#enqueue(event)
     this.#busy = true
     return this.#start(event, this.#subscribers.list)
+  }
+
+  /**
+   * {@link emit} for a loop over many events: what it returns is one subscriber's work only, and `next` the work of the one
+   * after. That is a step less for each event; half of what an effect costs is the steps around it.
+   */
+  begin(event: AgentEvent): Pending {
+    if (this.#fork !== undefined || this.#busy) return this.emit(event)
+    this.#busy = true
+    this.#stepwise = true
+    return this.#start(event, this.#subscribers.list)
+  }
+
+  /** Goes on with the delivery that was begun, if it is not over. */
+  next(): Pending {
+    if (!this.#stepwise) return undefined
+    if (this.#fork === undefined) return this.#advance()
+    this.#stepwise = false
+    return this.#catchUp(this.#receivers[this.#next - 1]!)
   }
 
   /**
@@ -156,13 +184,13 @@ export class Emitter {
     if (Exit.isExit(effect) && Exit.isSuccess(effect)) return undefined
     const answering = this.#answeringOf(receiver)
     answering.event = event
-    const { context } = answering
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the services it asks for are provided
-    const asked = effect as Effect.Effect<unknown, unknown>
-    return Effect.matchCauseEffect(
-      context === undefined ? asked : Effect.updateContext(asked, () => context),
-      answering
-    )
+    const { context, onFailure } = answering
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- services are provided, nobody looks at its value
+    const asked = effect as Effect.Effect<void, unknown>
+    const provided = context === undefined ? asked : inContext(asked, context)
+    return this.#stepwise && this.#fork === undefined
+      ? Effect.catchCause(provided, onFailure)
+      : Effect.matchCauseEffect(provided, answering.thenRest)
   }
 
   /** One function for all events: making one for each would be most of what an event costs. */
@@ -175,12 +203,12 @@ export class Emitter {
     const answering: Answering = {
       context: this.#contextOf(receiver),
       event: undefined,
-      onSuccess: (_) => this.#resume(receiver),
-      onFailure: (cause) =>
-        Effect.andThen(
-          this.#failed(receiver, answering.event!, cause),
-          Effect.suspend(() => this.#resume(receiver))
-        )
+      onFailure: (cause) => this.#failed(receiver, answering.event!, cause),
+      thenRest: {
+        onSuccess: (_) => this.#resume(receiver),
+        onFailure: (cause) =>
+          Effect.andThen(answering.onFailure(cause), Effect.suspend(() => this.#resume(receiver)))
+      }
     }
     this.#answering.set(receiver, answering)
     return answering
@@ -217,6 +245,7 @@ export class Emitter {
       if (pending !== undefined) return pending
     }
     this.#busy = false
+    this.#stepwise = false
     if (this.#waiting !== undefined) this.#wake()
     return undefined
   }

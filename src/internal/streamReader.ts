@@ -32,6 +32,8 @@ class Reader {
   readonly #deadline: Deadline | undefined
   readonly #scope = Scope.makeUnsafe()
   #pull: Effect.Effect<Chunk, ModelError | Cause.Done> = Effect.never
+  /** What is waited for are events, not listeners. */
+  #pulling = false
   #chunk: Chunk = noEvents
   #next = 0
 
@@ -70,17 +72,23 @@ class Reader {
   }
 
   body(): Effect.Effect<Chunk | void, ModelError | Cause.Done> {
+    const rest = this.#run.emitter.next()
+    if (rest !== undefined) return rest
     while (this.#next < this.#chunk.length) {
       const pending = this.#take(this.#chunk[this.#next++]!)
       if (this.ended) return Effect.void
       if (pending !== undefined) return pending
     }
-    return this.#run.stopping ? Effect.interrupt : this.#pull
+    if (this.#run.stopping) return Effect.interrupt
+    this.#pulling = true
+    return this.#pull
   }
 
-  /** What listeners have left to do gives nothing; a pull gives the next events. */
-  step(chunk: Chunk | void): void {
-    if (chunk === undefined) return
+  /** What listeners answer means nothing; a pull gives the next events. */
+  step(answer: Chunk | void): void {
+    if (!this.#pulling) return
+    this.#pulling = false
+    const chunk = answer ?? noEvents
     if (this.#deadline !== undefined) this.#deadline.begun = true
     this.#chunk = chunk
     this.#next = 0
@@ -99,7 +107,7 @@ class Reader {
     if (step === "start") return run.emit({ type: "message_start", message: this.#accumulator.snapshot() })
     const { emitter } = run
     if (!emitter.observed) return undefined
-    return emitter.emit({
+    return emitter.begin({
       type: "message_update",
       message: this.#accumulator.snapshot(),
       assistantMessageEvent: step
