@@ -83,7 +83,7 @@ const turns = (size: Size | "warmUp"): Work => ({ name: "turns", turns: sized(si
 
 const deltas = (chunk: number, wakeUps: boolean) => (size: Size | "warmUp"): Work => ({
   name: "deltas",
-  deltas: sized(size, 100_000, 5000, 10_000, 20),
+  deltas: sized(size, 100_000, 1500, 10_000, 20),
   chunk,
   wakeUps
 })

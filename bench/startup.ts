@@ -1,23 +1,23 @@
 /**
- * How long `import` of an entry point takes in a new process, round after round: of what is published, and of two ways to bundle it
- * beforehand.
+ * How long `import` of an entry point takes in a new process, round after round: of what is published for Node, of the modules that
+ * bundlers get, and of a bundle with `effect` in it.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { bundle, effect } from "./bundle.ts"
+import { bundle } from "./bundle.ts"
 import { runNode } from "./children.ts"
 import { ours } from "./roster.ts"
 import { rotate, type Row } from "./rounds.ts"
 
-/** Bundles of the entry point, which are measured only. */
-export const bundled = {
-  outside: `${ours}, bundled, effect outside`,
-  inside: `${ours}, bundled with effect`
+/** Other forms of the entry point. */
+export const forms = {
+  modules: `${ours}, as modules`,
+  inside: `${ours}, with effect in it`
 }
 
 /** What a program imports, where it is not the id of the contender. */
 const specifiers: Readonly<Record<string, string>> = {
-  [ours]: new URL("../dist/index.js", import.meta.url).href,
+  [ours]: new URL("../dist/node/index.js", import.meta.url).href,
   "pi-1.0.3": "@earendil-works/pi-agent-core",
   "pi-1.6.0": "pi-agent-core-1.6.0",
   "effect-ai": "effect/ai/Chat",
@@ -26,12 +26,12 @@ const specifiers: Readonly<Record<string, string>> = {
   langchain: "langchain"
 }
 
-const writeBundle = async (name: string, external: ReadonlyArray<RegExp>): Promise<string> => {
+const writeBundle = async (): Promise<string> => {
   // Where `effect` is found and no tool looks.
   const folder = new URL("../node_modules/.cache/effect-pi-bench/", import.meta.url)
   mkdirSync(folder, { recursive: true })
-  const file = new URL(`${name}.js`, folder)
-  writeFileSync(file, await bundle(fileURLToPath(new URL("../src/index.ts", import.meta.url)), external))
+  const file = new URL("inside.js", folder)
+  writeFileSync(file, await bundle(fileURLToPath(new URL("../src/index.ts", import.meta.url))))
   return file.href
 }
 
@@ -44,8 +44,8 @@ const time = async (specifier: string): Promise<number> => {
 /** The row of these contenders. */
 export const measureImports = async (contenders: ReadonlyArray<string>, rounds: number): Promise<Row> => {
   const entries = new Map(contenders.flatMap((id) => id in specifiers ? [[id, specifiers[id]!] as const] : []))
-  entries.set(bundled.outside, await writeBundle("outside", [effect]))
-  entries.set(bundled.inside, await writeBundle("inside", []))
+  entries.set(forms.modules, new URL("../dist/index.js", import.meta.url).href)
+  entries.set(forms.inside, await writeBundle())
   const values = new Map([...entries.keys()].map((id) => [id, [] as Array<number>]))
   for (let round = 0; round < rounds; round++) {
     for (const [id, specifier] of rotate([...entries], round)) values.get(id)!.push(await time(specifier))

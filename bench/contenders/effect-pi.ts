@@ -12,8 +12,8 @@ import { storedTranscript } from "../storedTranscript.ts"
 import { Tally } from "../tally.ts"
 import { modelsOf } from "./effect-pi-model.ts"
 
-/** What is published, unless a test of the harness asks for the sources, which need no build. */
-const entry = process.env["BENCH_LIBRARY"] === "src" ? "../../src/index.ts" : "../../dist/index.js"
+/** What Node gets of what is published, unless a test of the harness asks for the sources, which need no build. */
+const entry = process.env["BENCH_LIBRARY"] === "src" ? "../../src/index.ts" : "../../dist/node/index.js"
 
 const { Agent, Hooks, StreamFn, Tools }: typeof Library = await import(
   new URL(entry, import.meta.url).href
