@@ -16,14 +16,13 @@ export interface AnswerPoint {
   readonly value: number
 }
 
-/** Milliseconds of the processor, so that a busy machine gets no less warm. */
+/** Milliseconds of the processor, so that a busy machine gets no less warm: with little work, then with the work that is measured. */
 const warmUpTime = 200
-const measuringTime = 1200
+const settlingTime = 800
+const measuringTime = 1000
 
 /** Milliseconds that were measured, without the preparation of each sample. */
-const enough = 400
-
-const maxSamples = 60
+const enough = 500
 
 /** Gives the milliseconds of the processor since now. */
 const watch = (): () => number => {
@@ -49,20 +48,23 @@ const warmUp = async (contender: Contender, workload: Workload): Promise<void> =
 }
 
 /**
- * Does the work again and again; the first half of it is warm-up as well. What else the machine does can only make it slower, so the
+ * Does the work until the engine has settled, then again and again. What else the machine does can only make it slower, so the
  * figure is the lower quartile.
  */
 const measure = async (work: () => Promise<Measured>): Promise<Measured> => {
+  const settling = watch()
+  let sample: Measured
+  do sample = await work()
+  while (settling() < settlingTime)
   const spent = watch()
-  const all: Array<Measured> = []
+  const values: Array<number> = []
   let measured = 0
   do {
-    const sample = await work()
-    all.push(sample)
+    sample = await work()
+    values.push(sample.value)
     measured += sample.value
-  } while (measured < enough && spent() < measuringTime && all.length < maxSamples)
-  const values = all.slice(all.length >> 1).map(({ value }) => value)
-  return { counts: all[0]!.counts, value: lowerQuartile(values) }
+  } while (measured < enough && spent() < measuringTime)
+  return { counts: sample.counts, value: lowerQuartile(values) }
 }
 
 const cold = async (id: string, { points }: Case, size: Size): Promise<Answer> => {
