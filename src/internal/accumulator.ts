@@ -2,8 +2,9 @@
  * Builds the assistant message of one response from the events of its stream. Plain state and plain functions: the loop
  * decides what to emit.
  *
- * Blocks are immutable and replaced when they grow, so a snapshot is a new message over a copy of the block list and never
- * changes afterwards. Text grows by concatenation, which engines keep as ropes: a response costs linear time in total.
+ * Blocks are immutable, and those that grow are made anew for each snapshot, which is a new message over a copy of the block
+ * list and never changes afterwards. Text grows by concatenation, which engines keep as ropes: a response costs linear time
+ * in total.
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -27,6 +28,35 @@ import { encode, show, wellFormed } from "./json.ts"
 import { eagerBlocks, snapshotOf } from "./snapshot.ts"
 
 type Block = TextContent | ThinkingContent | ToolCall
+
+/** A block that is still growing. Only its text is kept: a block for each delta would live longer than it is needed. */
+class OpenBlock {
+  readonly index: number
+  readonly #begun: Block
+  text = ""
+
+  constructor(index: number, begun: Block) {
+    this.index = index
+    this.#begun = begun
+  }
+
+  get type(): Block["type"] {
+    return this.#begun.type
+  }
+
+  /** The block as far as it has come. */
+  get block(): Block {
+    const begun = this.#begun
+    switch (begun.type) {
+      case "text":
+        return { type: "text", text: this.text }
+      case "thinking":
+        return { type: "thinking", thinking: this.text }
+      case "toolCall":
+        return { ...begun, argumentsText: this.text }
+    }
+  }
+}
 
 /** What an event means for the loop: nothing to tell, the message's start, an update, or its end. */
 export type Step = undefined | "start" | "end" | AssistantMessageEvent
@@ -54,6 +84,8 @@ const readModel = (model: Model): Answering =>
   )
 
 const noInfo: ResponseInfo = {}
+
+const deltas = { text: "text_delta", thinking: "thinking_delta", toolCall: "toolcall_delta" } as const
 
 const stopReasons: ReadonlySet<unknown> = new Set(["stop", "length", "toolUse", "error", "aborted", "deferred"])
 
@@ -99,9 +131,9 @@ export class Accumulator {
   error: ModelError | undefined
   readonly #model: Answering
   readonly #timestamp: number
+  /** Those that are still growing stand here as they began. */
   #blocks: Array<Block> = []
-  /** The places of the blocks that are still growing. */
-  #open: Array<number> = []
+  #open: Array<OpenBlock> = []
   #ids: UsedIds | undefined
   #info: ResponseInfo = noInfo
   #usage: Usage = emptyUsage
@@ -162,10 +194,12 @@ export class Accumulator {
     const timestamp = this.#timestamp
     // In one piece where that is possible: there is a snapshot for every event.
     if (this.#info === noInfo && this.#blocks.length <= eagerBlocks) {
-      return { role: "assistant", api, provider, model, usage, stopReason, timestamp, content: this.#blocks.slice() }
+      const content = this.#blocks.slice()
+      for (let n = 0; n < this.#open.length; n++) content[this.#open[n]!.index] = this.#open[n]!.block
+      return { role: "assistant", api, provider, model, usage, stopReason, timestamp, content }
     }
     const rest = { role: "assistant", api, provider, model, ...this.#info, usage, stopReason, timestamp } as const
-    return snapshotOf(rest, this.#blocks, this.#open)
+    return snapshotOf(rest, this.#blocks, this.#open.map(({ block, index }) => [index, block]))
   }
 
   /** The finished message. `thinkingLevel` is the level that was asked for. */
@@ -173,7 +207,7 @@ export class Accumulator {
     const { errorMessage, stopReason } = this.#end!
     // Arguments of a response that broke off are kept as they came; they never run.
     const complete = this.error === undefined && stopReason !== "error" && stopReason !== "aborted"
-    for (const index of this.#open) this.#blocks[index] = finishBlock(this.#blocks[index]!, complete)
+    for (const { block, index } of this.#open) this.#blocks[index] = finishBlock(block, complete)
     this.#open = []
     return {
       role: "assistant",
@@ -207,7 +241,7 @@ export class Accumulator {
       return this.#violation(`\`${type}\` for block ${index}, where block ${this.#blocks.length} comes next`)
     }
     this.#blocks.push(block)
-    this.#open.push(index)
+    this.#open.push(new OpenBlock(index, block))
     return this.announced ? { type, contentIndex: index } : undefined
   }
 
@@ -228,20 +262,22 @@ export class Accumulator {
 
   #delta(type: "text_delta" | "thinking_delta" | "toolcall_delta", index: number, delta: string): Step {
     if (typeof delta !== "string") return this.#violation(`\`${type}\` for block ${index} without a text`)
-    const block = this.#open.includes(index) ? this.#blocks[index]! : undefined
-    if (block?.type === "text" && type === "text_delta") {
-      this.#blocks[index] = { type: "text", text: block.text + delta }
-    } else if (block?.type === "thinking" && type === "thinking_delta") {
-      this.#blocks[index] = { type: "thinking", thinking: block.thinking + delta }
-    } else if (block?.type === "toolCall" && type === "toolcall_delta") {
-      this.#blocks[index] = { ...block, argumentsText: block.argumentsText! + delta }
-    } else return this.#violation(`\`${type}\` for block ${index}, which is not open for it`)
+    const open = this.#openAt(index)
+    if (open === undefined || type !== deltas[open.type]) {
+      return this.#violation(`\`${type}\` for block ${index}, which is not open for it`)
+    }
+    open.text += delta
     return this.announced ? { type, contentIndex: index, delta } : undefined
+  }
+
+  #openAt(index: number): OpenBlock | undefined {
+    for (let n = 0; n < this.#open.length; n++) if (this.#open[n]!.index === index) return this.#open[n]
+    return undefined
   }
 
   #closeBlock(event: StreamEvent & { readonly type: "text_end" | "thinking_end" | "toolcall_end" }): Step {
     const index = event.contentIndex
-    const block = this.#open.includes(index) ? this.#blocks[index]! : undefined
+    const block = this.#openAt(index)?.block
     if (block?.type === "text" && event.type === "text_end") {
       const { textSignature } = event
       if (!isTextOrNone(textSignature)) return this.#wrongEnd(event, "signature is no text")
@@ -277,7 +313,7 @@ export class Accumulator {
   }
 
   #closed(index: number, block: Block, update: AssistantMessageEvent): Step {
-    this.#open = this.#open.filter((open) => open !== index)
+    this.#open = this.#open.filter((open) => open.index !== index)
     this.#blocks[index] = block
     return this.announced ? update : undefined
   }

@@ -101,8 +101,6 @@ export class Emitter {
   #event: AgentEvent | undefined
   #receivers: ReadonlyArray<Subscriber> = []
   #next = 0
-  #told: AgentEvent | undefined
-  #toldTo: Subscriber | undefined
   #waiting: MutableList.MutableList<Waiting> | undefined
   /** Whose turn it is, until it takes it. */
   #called: Waiting | undefined
@@ -157,10 +155,10 @@ export class Emitter {
     if (this.#fork !== undefined) return
     this.#fork = fork
     if (this.#called !== undefined) this.#emitDetached(this.#called.event, this.#called.receivers)
-    else if (this.#busy) {
+    else if (this.#event !== undefined) {
       const stuck = this.#receivers[this.#next - 1]
       if (stuck !== undefined) stuck.backlog = []
-      this.#deliverDetached(this.#event!, this.#receivers.slice(this.#next))
+      this.#deliverDetached(this.#event, this.#receivers.slice(this.#next))
     }
     const waiting = this.#waiting
     if (waiting === undefined) return
@@ -176,9 +174,7 @@ export class Emitter {
    * to the caller. One effect for all of that, since there is one for every event.
    */
   #notify(receiver: Subscriber, event: AgentEvent): Pending {
-    this.#told = event
-    this.#toldTo = receiver
-    const answer = Result.try(this.#tell)
+    const answer = Result.try(() => receiver.listener(event))
     const effect = Result.isFailure(answer) ? Effect.die(answer.failure) : answer.success
     if (effect === undefined || !Effect.isEffect(effect)) return undefined
     if (Exit.isExit(effect) && Exit.isSuccess(effect)) return undefined
@@ -192,9 +188,6 @@ export class Emitter {
       ? Effect.catchCause(provided, onFailure)
       : Effect.matchCauseEffect(provided, answering.thenRest)
   }
-
-  /** One function for all events: making one for each would be most of what an event costs. */
-  readonly #tell = (): unknown => this.#toldTo!.listener(this.#told!)
 
   #answeringOf(receiver: Subscriber): Answering {
     this.#answering ??= new Map()
@@ -225,25 +218,30 @@ export class Emitter {
 
   #start(event: AgentEvent, receivers: ReadonlyArray<Subscriber>): Pending {
     this.#source.reduce(event)
-    this.#event = event
-    this.#receivers = receivers
-    this.#next = 0
-    return this.#advance()
+    return this.#deliver(event, receivers, 0)
   }
 
   #advance(): Pending {
-    const event = this.#event!
-    const receivers = this.#receivers
-    while (this.#next < receivers.length) {
-      const receiver = receivers[this.#next++]!
+    return this.#deliver(this.#event!, this.#receivers, this.#next)
+  }
+
+  /** Where it is, is only written down when there is something to wait for: events that are stored live longer. */
+  #deliver(event: AgentEvent, receivers: ReadonlyArray<Subscriber>, from: number): Pending {
+    for (let n = from; n < receivers.length; n++) {
+      const receiver = receivers[n]!
       if (!receiver.active) continue
       if (receiver.backlog !== undefined) {
         receiver.backlog.push(event)
         continue
       }
       const pending = this.#notify(receiver, event)
-      if (pending !== undefined) return pending
+      if (pending === undefined) continue
+      this.#event = event
+      this.#receivers = receivers
+      this.#next = n + 1
+      return pending
     }
+    this.#event = undefined
     this.#busy = false
     this.#stepwise = false
     if (this.#waiting !== undefined) this.#wake()

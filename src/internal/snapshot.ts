@@ -11,26 +11,29 @@ type Block = AssistantMessage["content"][number]
 /** Up to this many blocks a copy is cheaper than remembering how to make one. */
 export const eagerBlocks = 64
 
+type Open = ReadonlyArray<readonly [index: number, block: Block]>
+
+const withOpen = (list: Array<Block>, open: Open): ReadonlyArray<Block> => {
+  for (const [index, block] of open) list[index] = block
+  return list
+}
+
 /** Remembers how to make the list. Blocks that are closed stay as they are, so it can still be made later. */
 class Content {
   readonly #blocks: ReadonlyArray<Block>
   readonly #length: number
-  readonly #open: ReadonlyArray<number>
-  readonly #growing: ReadonlyArray<Block>
+  readonly #open: Open
   #list: ReadonlyArray<Block> | undefined
 
-  constructor(blocks: ReadonlyArray<Block>, open: ReadonlyArray<number>) {
+  constructor(blocks: ReadonlyArray<Block>, open: Open) {
     this.#blocks = blocks
     this.#length = blocks.length
-    this.#open = open.slice()
-    this.#growing = open.map((index) => blocks[index]!)
+    this.#open = open
   }
 
   get list(): ReadonlyArray<Block> {
     if (this.#list !== undefined) return this.#list
-    const list = this.#blocks.slice(0, this.#length)
-    for (const [n, index] of this.#open.entries()) list[index] = this.#growing[n]!
-    return this.#list = list
+    return this.#list = withOpen(this.#blocks.slice(0, this.#length), this.#open)
   }
 }
 
@@ -67,13 +70,13 @@ const content = {
   }
 }
 
-/** `rest` is a new object, to which the content is added; `open` are the places of blocks that are still growing. */
+/** `rest` is a new object, to which the content is added; `open` are the blocks that are still growing. */
 export const snapshotOf = (
   rest: Omit<AssistantMessage, "content">,
   blocks: ReadonlyArray<Block>,
-  open: ReadonlyArray<number>
+  open: Open
 ): AssistantMessage => {
-  if (blocks.length <= eagerBlocks) return { ...rest, content: blocks.slice() }
+  if (blocks.length <= eagerBlocks) return { ...rest, content: withOpen(blocks.slice(), open) }
   const message = new Message(rest, new Content(blocks, open))
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is `rest`, and has its content now
   return Object.defineProperty(message, "content", content) as unknown as AssistantMessage
