@@ -20,6 +20,12 @@ import * as Log from "./log.ts"
 /** Work that is left to do; `undefined` when there is none. */
 export type Pending = Effect.Effect<void> | undefined
 
+/** What a subscriber answers, as it is; `undefined` when it has answered at once. */
+export type Answer = Effect.Effect<void, unknown> | undefined
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- where a delivery is not taken step by step, failures are handled
+const handled = (answer: Answer): Pending => answer as Pending
+
 /** One subscriber. */
 export interface Subscriber {
   /** May throw; what is no effect is no answer. */
@@ -70,12 +76,8 @@ interface Answering {
   /** That of the run, unless the subscriber's services are others. */
   readonly context: Context.Context<never> | undefined
   event: AgentEvent | undefined
+  readonly onSuccess: (answer: unknown) => Effect.Effect<void>
   readonly onFailure: (cause: Cause.Cause<unknown>) => Effect.Effect<void>
-  /** The same, and what comes after the answer. */
-  readonly thenRest: {
-    readonly onSuccess: (answer: unknown) => Effect.Effect<void>
-    readonly onFailure: (cause: Cause.Cause<unknown>) => Effect.Effect<void>
-  }
 }
 
 /** Who is subscribed; replaced on every change, so that an event goes to those who were there when it was emitted. */
@@ -125,14 +127,14 @@ export class Emitter {
     if (this.#fork !== undefined) return this.#emitDetached(event, this.#subscribers.list)
     if (this.#busy) return this.#enqueue(event)
     this.#busy = true
-    return this.#start(event, this.#subscribers.list)
+    return handled(this.#start(event, this.#subscribers.list))
   }
 
   /**
-   * {@link emit} for a loop over many events: what it returns is one subscriber's work only, and `next` the work of the one
-   * after. That is a step less for each event; half of what an effect costs is the steps around it.
+   * {@link emit} for a loop over many events. What it returns is the work of one subscriber as it is: when it is done,
+   * `next` gives that of the one after, and when it failed, `failed` is told. So an answer costs no step but its own.
    */
-  begin(event: AgentEvent): Pending {
+  begin(event: AgentEvent): Answer {
     if (this.#fork !== undefined || this.#busy) return this.emit(event)
     this.#busy = true
     this.#stepwise = true
@@ -140,11 +142,16 @@ export class Emitter {
   }
 
   /** Goes on with the delivery that was begun, if it is not over. */
-  next(): Pending {
+  next(): Answer {
     if (!this.#stepwise) return undefined
     if (this.#fork === undefined) return this.#advance()
     this.#stepwise = false
     return this.#catchUp(this.#receivers[this.#next - 1]!)
+  }
+
+  /** The subscriber that worked on the delivery that was begun has failed. */
+  failed(cause: Cause.Cause<unknown>): Effect.Effect<void> {
+    return this.#failed(this.#receivers[this.#next - 1]!, this.#event!, cause)
   }
 
   /**
@@ -168,25 +175,28 @@ export class Emitter {
     }
   }
 
-  /**
-   * Tells a subscriber, and does the rest when it has answered. Whatever it throws, fails or dies with is logged and costs
-   * nothing else, unless it is required: then it is a `ListenerError`. `undefined`: it has answered, and the rest is left
-   * to the caller. One effect for all of that, since there is one for every event.
-   */
-  #notify(receiver: Subscriber, event: AgentEvent): Pending {
+  /** Tells a subscriber; `undefined`: it has answered. Whatever it throws is its effect's defect. */
+  #tell(receiver: Subscriber, event: AgentEvent): Answer {
     const answer = Result.try(() => receiver.listener(event))
     const effect = Result.isFailure(answer) ? Effect.die(answer.failure) : answer.success
     if (effect === undefined || !Effect.isEffect(effect)) return undefined
     if (Exit.isExit(effect) && Exit.isSuccess(effect)) return undefined
-    const answering = this.#answeringOf(receiver)
-    answering.event = event
-    const { context, onFailure } = answering
+    const { context } = this.#answeringOf(receiver)
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- services are provided, nobody looks at its value
     const asked = effect as Effect.Effect<void, unknown>
-    const provided = context === undefined ? asked : inContext(asked, context)
-    return this.#stepwise && this.#fork === undefined
-      ? Effect.catchCause(provided, onFailure)
-      : Effect.matchCauseEffect(provided, answering.thenRest)
+    return context === undefined ? asked : inContext(asked, context)
+  }
+
+  /**
+   * Tells a subscriber, and does the rest when it has answered. A failure is logged and costs nothing else, unless the
+   * subscriber is required: then it is a `ListenerError`. One effect for all of that, since there is one for every event.
+   */
+  #notify(receiver: Subscriber, event: AgentEvent): Pending {
+    const asked = this.#tell(receiver, event)
+    if (asked === undefined) return undefined
+    const answering = this.#answeringOf(receiver)
+    answering.event = event
+    return Effect.matchCauseEffect(asked, answering)
   }
 
   #answeringOf(receiver: Subscriber): Answering {
@@ -196,12 +206,12 @@ export class Emitter {
     const answering: Answering = {
       context: this.#contextOf(receiver),
       event: undefined,
-      onFailure: (cause) => this.#failed(receiver, answering.event!, cause),
-      thenRest: {
-        onSuccess: (_) => this.#resume(receiver),
-        onFailure: (cause) =>
-          Effect.andThen(answering.onFailure(cause), Effect.suspend(() => this.#resume(receiver)))
-      }
+      onSuccess: (_) => this.#resume(receiver),
+      onFailure: (cause) =>
+        Effect.andThen(
+          this.#failed(receiver, answering.event!, cause),
+          Effect.suspend(() => this.#resume(receiver))
+        )
     }
     this.#answering.set(receiver, answering)
     return answering
@@ -216,17 +226,17 @@ export class Emitter {
     return receiver.required ? this.#source.listenerFailed(listenerError(event, cause)) : logFailure(cause)
   }
 
-  #start(event: AgentEvent, receivers: ReadonlyArray<Subscriber>): Pending {
+  #start(event: AgentEvent, receivers: ReadonlyArray<Subscriber>): Answer {
     this.#source.reduce(event)
     return this.#deliver(event, receivers, 0)
   }
 
-  #advance(): Pending {
+  #advance(): Answer {
     return this.#deliver(this.#event!, this.#receivers, this.#next)
   }
 
   /** Where it is, is only written down when there is something to wait for: events that are stored live longer. */
-  #deliver(event: AgentEvent, receivers: ReadonlyArray<Subscriber>, from: number): Pending {
+  #deliver(event: AgentEvent, receivers: ReadonlyArray<Subscriber>, from: number): Answer {
     for (let n = from; n < receivers.length; n++) {
       const receiver = receivers[n]!
       if (!receiver.active) continue
@@ -234,7 +244,7 @@ export class Emitter {
         receiver.backlog.push(event)
         continue
       }
-      const pending = this.#notify(receiver, event)
+      const pending = this.#stepwise ? this.#tell(receiver, event) : this.#notify(receiver, event)
       if (pending === undefined) continue
       this.#event = event
       this.#receivers = receivers
@@ -251,7 +261,7 @@ export class Emitter {
   /** What comes after the answer of a subscriber. */
   #resume(receiver: Subscriber): Effect.Effect<void> {
     if (this.#fork !== undefined) return this.#catchUp(receiver)
-    return this.#advance() ?? Effect.void
+    return handled(this.#advance()) ?? Effect.void
   }
 
   #enqueue(event: AgentEvent): Effect.Effect<void> {
@@ -277,7 +287,7 @@ export class Emitter {
   #answer(entry: Waiting): Pending {
     if (this.#fork !== undefined) return undefined
     this.#called = undefined
-    return this.#start(entry.event, entry.receivers)
+    return handled(this.#start(entry.event, entry.receivers))
   }
 
   #emitDetached(event: AgentEvent, receivers: ReadonlyArray<Subscriber>): undefined {

@@ -13,7 +13,7 @@ import { ModelError } from "../Errors.ts"
 import type { StreamEvent } from "../StreamFn.ts"
 import type { Accumulator } from "./accumulator.ts"
 import { closeInBackground, inBackground, within } from "./deadline.ts"
-import type { Pending } from "./emitter.ts"
+import type { Answer } from "./emitter.ts"
 import type { Run } from "./run.ts"
 
 const streamName = "The model's stream"
@@ -21,19 +21,22 @@ const streamName = "The model's stream"
 type Chunk = ReadonlyArray<StreamEvent>
 
 /**
- * The loop over the events of a stream: `body` takes those that are there as long as listeners answer at once, and gives
- * what there is to wait for otherwise. So a stream costs a pull a chunk instead of an effect an event, and as an object
- * instead of three functions it costs a waiting agent less.
+ * Reads the events of a stream: pulls chunks as long as listeners answer at once, in one loop that may be interrupted, and
+ * runs what listeners answer in another one that may not. So a stream costs a pull a chunk instead of an effect an event,
+ * and entering and leaving what may be interrupted is not paid for each pull. As an object instead of three functions the
+ * loop of the pulls costs a waiting agent less.
  */
 class Reader {
   ended = false
+  /** What a listener has left to do. */
+  pending: Answer
   readonly #run: Run
   readonly #accumulator: Accumulator
   readonly #deadline: Deadline | undefined
   readonly #scope = Scope.makeUnsafe()
   #pull: Effect.Effect<Chunk, ModelError | Cause.Done> = Effect.never
-  /** What is waited for are events, not listeners. */
-  #pulling = false
+  #pulls: Effect.Effect<void, ModelError | Cause.Done> = Effect.never
+  #answers: Effect.Effect<void> | undefined
   #chunk: Chunk = noEvents
   #next = 0
 
@@ -46,17 +49,27 @@ class Reader {
   /** Opens the stream and reads it. */
   read(stream: Stream.Stream<StreamEvent, ModelError>): Effect.Effect<void, ModelError | Cause.Done> {
     return Effect.flatMap(
-      this.#waiting(Channel.toTransform(Stream.toChannel(stream))(Cause.done(), this.#scope)),
+      Effect.interruptible(this.#limited(Channel.toTransform(Stream.toChannel(stream))(Cause.done(), this.#scope))),
       (pull) => {
-        this.#pull = this.#waiting(pull)
-        return Effect.whileLoop(this)
+        this.#pull = this.#limited(pull)
+        this.#pulls = Effect.catchCause(
+          Effect.interruptible(Effect.whileLoop(this)),
+          // An abort between two listeners of an event: the second is told all the same.
+          (cause) => this.pending === undefined ? Effect.failCause(cause) : Effect.void
+        )
+        return this.#goOn()
       }
     )
   }
 
-  /** An abort and a deadline end what waits for the stream. */
-  #waiting<A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | ModelError> {
-    return Effect.interruptible(this.#deadline === undefined ? work : this.#deadline.limit(work))
+  #limited<A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | ModelError> {
+    return this.#deadline === undefined ? work : this.#deadline.limit(work)
+  }
+
+  #goOn(): Effect.Effect<void, ModelError | Cause.Done> {
+    if (this.pending !== undefined) return Effect.flatMap(this.#answers ??= answersOf(this), () => this.#goOn())
+    if (this.ended) return Effect.void
+    return this.#run.stopping ? Effect.interrupt : Effect.flatMap(this.#pulls, () => this.#goOn())
   }
 
   close(exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> {
@@ -68,44 +81,44 @@ class Reader {
   }
 
   while(): boolean {
-    return !this.ended
+    return !this.ended && this.pending === undefined && !this.#run.stopping
   }
 
-  body(): Effect.Effect<Chunk | void, ModelError | Cause.Done> {
-    const rest = this.#run.emitter.next()
-    if (rest !== undefined) return rest
-    while (this.#next < this.#chunk.length) {
-      const pending = this.#take(this.#chunk[this.#next++]!)
-      if (this.ended) return Effect.void
-      if (pending !== undefined) return pending
-    }
-    if (this.#run.stopping) return Effect.interrupt
-    this.#pulling = true
+  body(): Effect.Effect<Chunk, ModelError | Cause.Done> {
     return this.#pull
   }
 
-  /** What listeners answer means nothing; a pull gives the next events. */
-  step(answer: Chunk | void): void {
-    if (!this.#pulling) return
-    this.#pulling = false
-    const chunk = answer ?? noEvents
+  step(chunk: Chunk): void {
     if (this.#deadline !== undefined) this.#deadline.begun = true
     this.#chunk = chunk
     this.#next = 0
+    this.takeEvents()
+  }
+
+  /** Takes the events that are there until a listener has something left to do. */
+  takeEvents(): void {
+    let pending = this.#run.emitter.next()
+    while (pending === undefined && this.#next < this.#chunk.length && !this.ended && !this.#run.stopping) {
+      pending = this.#take(this.#chunk[this.#next++]!)
+    }
+    this.pending = pending
+  }
+
+  /** A listener failed, which costs nobody else the event. */
+  failed(cause: Cause.Cause<unknown>): Effect.Effect<void> {
+    return Effect.map(this.#run.emitter.failed(cause), () => this.takeEvents())
   }
 
   /** Feeds one event to the message. What listeners have left to do is awaited before the next one. */
-  #take(event: StreamEvent): Pending {
-    const run = this.#run
-    if (run.stopping) return Effect.interrupt
+  #take(event: StreamEvent): Answer {
     const step = this.#accumulator.add(event)
     if (step === undefined) return undefined
     if (step === "end") {
       this.ended = true
       return undefined
     }
-    if (step === "start") return run.emit({ type: "message_start", message: this.#accumulator.snapshot() })
-    const { emitter } = run
+    const { emitter } = this.#run
+    if (step === "start") return emitter.begin({ type: "message_start", message: this.#accumulator.snapshot() })
     if (!emitter.observed) return undefined
     return emitter.begin({
       type: "message_update",
@@ -114,6 +127,17 @@ class Reader {
     })
   }
 }
+
+/** Runs what listeners answer to the events that are there. */
+const answersOf = (reader: Reader): Effect.Effect<void> =>
+  Effect.catchCause(
+    Effect.whileLoop({
+      while: () => reader.pending !== undefined,
+      body: () => reader.pending!,
+      step: () => reader.takeEvents()
+    }),
+    (cause) => reader.failed(cause)
+  )
 
 const noEvents: Chunk = []
 
