@@ -52,6 +52,8 @@ const warmUp = async (contender: Contender, workload: Workload): Promise<void> =
  * figure is the lower quartile.
  */
 const measure = async (work: () => Promise<Measured>): Promise<Measured> => {
+  // What was recorded is old before anything is timed.
+  global.gc?.()
   const settling = watch()
   let sample: Measured
   do sample = await work()
