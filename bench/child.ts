@@ -2,7 +2,7 @@
  * A process that measures one contender: `child.ts CONTENDER CASE,… SIZE`. It warms up, measures, and prints one line of JSON,
  * an `Answer` for each case. More than one case in a process is good for counts only.
  */
-import { type Case, cases, type Size } from "./cases.ts"
+import { type Case, cases, type Point, type Size } from "./cases.ts"
 import type { Contender, Counts, Measured, Workload } from "./contender.ts"
 import { lowerQuartile } from "./statistics.ts"
 
@@ -52,8 +52,6 @@ const warmUp = async (contender: Contender, workload: Workload): Promise<void> =
  * figure is the lower quartile.
  */
 const measure = async (work: () => Promise<Measured>): Promise<Measured> => {
-  // What was recorded is old before anything is timed.
-  global.gc?.()
   const settling = watch()
   let sample: Measured
   do sample = await work()
@@ -83,13 +81,28 @@ const cold = async (id: string, { points }: Case, size: Size): Promise<Answer> =
   }
 }
 
+type Prepared = ReadonlyArray<readonly [Point, () => Promise<Measured>]>
+
+/** The work of each point, or why it cannot be done. */
+const prepareAll = async (contender: Contender, points: ReadonlyArray<Point>): Promise<Prepared | string> => {
+  const all: Array<readonly [Point, () => Promise<Measured>]> = []
+  for (const point of points) {
+    const work = await contender.prepare(point.workload)
+    if (typeof work === "string") return work
+    all.push([point, work])
+  }
+  return all
+}
+
 const warm = async (id: string, { points, unit, warmUp: small }: Case, size: Size): Promise<Answer> => {
   const contender = await load(id)
+  const prepared = await prepareAll(contender, points(size))
+  if (typeof prepared === "string") return { cannot: prepared }
+  // What was recorded is old before anything else is done, or the engine takes what is made while it becomes old for old too.
+  global.gc?.()
   if (size !== "smoke" && unit === "ms") await warmUp(contender, small)
   const answers: Array<AnswerPoint> = []
-  for (const point of points(size)) {
-    const work = await contender.prepare(point.workload)
-    if (typeof work === "string") return { cannot: work }
+  for (const [point, work] of prepared) {
     // The first measurement of memory counts what is made once in a process.
     if (unit === "bytes" && size !== "smoke") await work()
     const { counts, value } = unit === "bytes" || size === "smoke" ? await work() : await measure(work)

@@ -357,7 +357,10 @@ export class Accumulator {
   #wholeBlock(given: Block): Block {
     const block = mendBlock(given)
     return block.type === "toolCall"
-      ? readArguments({ ...block, id: freshId(this.#ids ??= new Map(), block.id) }, block.argumentsText ?? block.arguments)
+      ? readArguments(
+        { ...block, id: freshId(this.#ids ??= new Map(), block.id) },
+        block.argumentsText ?? block.arguments
+      )
       : block
   }
 

@@ -344,7 +344,9 @@ const executeCalls = (run: Run, batch: Batch, calls: ReadonlyArray<Call>): Pendi
 const gate = (run: Run, batch: Batch, call: Call): Pending => {
   if (run.stopping) return Effect.interrupt
   const pending = run.emit(begun(call))
-  return pending === undefined ? pass(run, batch, call) : Effect.flatMap(pending, () => pass(run, batch, call) ?? Effect.void)
+  return pending === undefined
+    ? pass(run, batch, call)
+    : Effect.flatMap(pending, () => pass(run, batch, call) ?? Effect.void)
 }
 
 const pass = (run: Run, batch: Batch, call: Call): Pending => {

@@ -288,8 +288,10 @@ class Host implements AgentService {
       const { parent } = activity.run
       activity.run = this.#makeRun(now, budget)
       const beside = Context.add(fiber.context, CurrentRun, parent)
-      return Effect.map(logRefused(refused), () =>
-        this.#start(activity.run, beside, { _tag: "Prompts", results: [], prompts, fromSteering: false }))
+      return Effect.map(
+        logRefused(refused),
+        () => this.#start(activity.run, beside, { _tag: "Prompts", results: [], prompts, fromSteering: false })
+      )
     })))
   }
 

@@ -92,14 +92,16 @@ export const readConfig = (options: RunOptions): Checked<RunConfig> =>
       toolConcurrency: yield* checkConcurrency(options.toolConcurrency ?? defaultConfig.toolConcurrency),
       toolTimeout: yield* checkMillis("toolTimeout", options.toolTimeout, "InvalidTimeout", 1),
       toolRetry: yield* checkSchedule("toolRetry", options.toolRetry),
-      maxResultLength: (yield* checkCount("maxResultLength", options.maxResultLength, false)) ?? defaultConfig.maxResultLength,
+      maxResultLength: (yield* checkCount("maxResultLength", options.maxResultLength, false)) ??
+        defaultConfig.maxResultLength,
       hookTimeout: yield* checkMillis("hookTimeout", options.hookTimeout, "InvalidTimeout", 1),
       firstEventTimeout: yield* checkMillis("firstEventTimeout", options.firstEventTimeout, "InvalidTimeout", 1),
       eventTimeout: yield* checkMillis("eventTimeout", options.eventTimeout, "InvalidTimeout", 1),
       limits: options.limits === undefined ? undefined : yield* checkLimits(options.limits, "limits."),
       repeatedCalls: yield* checkCount("repeatedCalls", options.repeatedCalls, true),
       wrapUp: options.wrapUp === true,
-      gracePeriod: (yield* checkMillis("gracePeriod", options.gracePeriod, "InvalidGracePeriod", 0)) ?? defaultConfig.gracePeriod,
+      gracePeriod: (yield* checkMillis("gracePeriod", options.gracePeriod, "InvalidGracePeriod", 0)) ??
+        defaultConfig.gracePeriod,
       headers: options.headers,
       metadata: options.metadata,
       thinkingBudgets: options.thinkingBudgets
