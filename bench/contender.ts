@@ -35,7 +35,8 @@ export type Workload =
     }
     /**
      * W4: a turn with one call, and one with "done", on top of a transcript of that many messages. Timed and counted are `repeat`
-     * such runs together, one after the other on the same agent, after a first one: what an agent prepares once is not timed.
+     * such runs together, one after the other on the same agent. The last messages of the transcript are from as many runs before
+     * them: what an agent prepares once is not timed.
      */
     | { readonly name: "transcript"; readonly messages: number; readonly repeat: number }
     /** W5: that many agents at once, each with `turns` turns as in W1. Making the agents is timed. */

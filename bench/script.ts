@@ -63,7 +63,7 @@ export const script = (workload: Workload): (request: number) => Response => {
   }
 }
 
-/** How many requests one run makes; on top of a transcript with those of the run that is not timed. */
+/** How many requests one run makes; on top of a transcript with those of the runs that are not timed. */
 export const requests = (workload: Workload): number => {
   switch (workload.name) {
     case "turns":
@@ -77,7 +77,7 @@ export const requests = (workload: Workload): number => {
     case "abort":
       return 2
     case "transcript":
-      return 2 * (workload.repeat + 1)
+      return 2 * (2 * workload.repeat)
     case "steering":
       return workload.messages
   }

@@ -1,4 +1,5 @@
 /** A conversation of a given length, as pi and effect-pi store it. */
+import type { Workload } from "./contender.ts"
 
 const text = (value: string) => [{ type: "text" as const, text: value }]
 
@@ -44,8 +45,12 @@ const make = (messages: number) => Array.from({ length: messages / 4 }, (_, n) =
 
 let last: ReturnType<typeof make> = []
 
-/** That many messages, a multiple of four. Nobody may change them: who asks again gets the same, so that none become garbage. */
-export const storedTranscript = (messages: number) => {
+/**
+ * What stands before the runs of a workload, those that are not timed among them; a run adds four messages. Nobody may change the
+ * messages: who asks again gets the same, so that none become garbage.
+ */
+export const storedTranscript = (workload: Extract<Workload, { readonly name: "transcript" }>) => {
+  const messages = workload.messages - 4 * workload.repeat
   if (last.length !== messages) last = make(messages)
   return last.slice()
 }

@@ -59,7 +59,7 @@ const makerOf = (workload: Workload, models: Models, tally: Tally) => {
     Agent.make({
       systemPrompt: "You are a benchmark.",
       tools,
-      messages: workload.name === "transcript" ? storedTranscript(workload.messages) : [],
+      messages: workload.name === "transcript" ? storedTranscript(workload) : [],
       toolConcurrency: workload.name === "calls" && workload.concurrency > 0 ? workload.concurrency : "unbounded"
     }).pipe(
       Effect.tap((agent) =>
@@ -101,9 +101,10 @@ const run = Effect.fnUntraced(function*(workload: Workload, models: Models) {
     }
     case "transcript": {
       const agent = yield* makeAgent()
-      yield* agent.prompt("go")
+      const ask = Effect.replicateEffect(agent.prompt("go"), workload.repeat, { discard: true })
+      yield* ask
       tally.reset(workload)
-      const value = yield* timed(Effect.replicateEffect(agent.prompt("go"), workload.repeat, { discard: true }))
+      const value = yield* timed(ask)
       return { counts: tally.counts(workload), value }
     }
     default: {

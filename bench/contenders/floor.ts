@@ -58,7 +58,7 @@ class Agent {
   #request = 0
 
   constructor(workload: Workload, listener: Listener, tool: Tool) {
-    this.messages = workload.name === "transcript" ? storedTranscript(workload.messages) : []
+    this.messages = workload.name === "transcript" ? storedTranscript(workload) : []
     this.#workload = workload
     this.#listener = listener
     this.#tool = tool
@@ -169,11 +169,12 @@ const run = async (workload: Workload): Promise<Measured> => {
     }
     case "transcript": {
       const agent = makeAgent(workload, tally)
-      await agent.prompt("go")
-      tally.reset(workload)
-      const value = await timed(async () => {
+      const ask = async () => {
         for (let i = 0; i < workload.repeat; i++) await agent.prompt("go")
-      })
+      }
+      await ask()
+      tally.reset(workload)
+      const value = await timed(ask)
       return { counts: tally.counts(workload), value }
     }
     default: {

@@ -25,7 +25,7 @@ const model = {
 
 /** A conversation, which is all that is kept between two runs. */
 const converse = (workload: Workload, tally: Tally, streamFn: StreamFn) => {
-  const messages: Array<AgentMessage> = workload.name === "transcript" ? storedTranscript(workload.messages) : []
+  const messages: Array<AgentMessage> = workload.name === "transcript" ? storedTranscript(workload) : []
   const tools = [echo(parameters, workload, tally)]
   const tell = listener(workload, tally)
   const config = { model, convertToLlm: keepAll, ...hooks(workload) }
@@ -59,11 +59,12 @@ const run = async (workload: Workload, models: () => StreamFn): Promise<Measured
     }
     case "transcript": {
       const ask = converse(workload, tally, models())
-      await ask()
-      tally.reset(workload)
-      const value = await timed(async () => {
+      const askAgain = async () => {
         for (let i = 0; i < workload.repeat; i++) await ask()
-      })
+      }
+      await askAgain()
+      tally.reset(workload)
+      const value = await timed(askAgain)
       return { counts: tally.counts(workload), value }
     }
     default: {

@@ -24,7 +24,7 @@ const makerOf = (pi: Pi, workload: Workload, models: () => Core.StreamFn, tally:
       initialState: {
         systemPrompt: "You are a benchmark.",
         tools,
-        messages: workload.name === "transcript" ? storedTranscript(workload.messages) : []
+        messages: workload.name === "transcript" ? storedTranscript(workload) : []
       },
       streamFn: models(),
       ...hooks(workload)
@@ -71,11 +71,12 @@ const run = async (pi: Pi, workload: Workload, models: () => Core.StreamFn): Pro
     }
     case "transcript": {
       const agent = makeAgent()
-      await agent.prompt("go")
-      tally.reset(workload)
-      const value = await timed(async () => {
+      const ask = async () => {
         for (let i = 0; i < workload.repeat; i++) await agent.prompt("go")
-      })
+      }
+      await ask()
+      tally.reset(workload)
+      const value = await timed(ask)
       return { counts: tally.counts(workload), value }
     }
     default: {
