@@ -97,6 +97,7 @@ class Reader {
 
   /** Takes the events that are there until a listener has something left to do. */
   takeEvents(): void {
+    this.pending = undefined
     let pending = this.#run.emitter.next()
     while (pending === undefined && this.#next < this.#chunk.length && !this.ended && !this.#run.stopping) {
       pending = this.#take(this.#chunk[this.#next++]!)
@@ -104,8 +105,9 @@ class Reader {
     this.pending = pending
   }
 
-  /** A listener failed, which costs nobody else the event. */
+  /** A listener failed, which costs nobody else the event; or, when nothing was left to do, an event that cannot be read. */
   failed(cause: Cause.Cause<unknown>): Effect.Effect<void> {
+    if (this.pending === undefined) return Effect.die(Cause.squash(cause))
     return Effect.map(this.#run.emitter.failed(cause), () => this.takeEvents())
   }
 
