@@ -196,7 +196,7 @@ const inject = Effect.fnUntraced(function*(run: Run, prepared: ReadonlyArray<Age
     if (held !== undefined && index >= queuedFrom) {
       held.next++
       held.queue.delivered(queued[index - queuedFrom]!, run.turns)
-    } else if (index >= notesFrom && index < queuedFrom) notes.shift()
+    } else if (index >= notesFrom && index < queuedFrom) run.inbox.notes = run.inbox.notes.slice(1)
     const pending = run.record(message)
     if (pending !== undefined) yield* pending
   }
@@ -355,7 +355,7 @@ const makeRun = Effect.fnUntraced(function*<R>(
     inbox: {
       steering: asMessageQueue(options.steering),
       followUps: asMessageQueue(options.followUps),
-      notes: []
+      notes: noMessages
     },
     settings,
     transcript: new Transcript(context.messages),

@@ -162,7 +162,6 @@ const takeSteps = Effect.fnUntraced(function*(run: Run, outcome: RunOutcome, own
     if (outcome._tag !== "Completed") yield* closeOpen(run, step, owner)
     if (run.leftovers !== undefined && owner === 0) yield* awaitLeftovers(run)
     yield* step(() => {
-      if (run.ended) return undefined
       run.result = new RunResult(run.outcome!, run.added)
       return { type: "agent_end", messages: run.added, outcome: run.outcome! }
     })

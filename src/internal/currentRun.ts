@@ -23,8 +23,9 @@ export const isInside = (fiber: Fiber.Fiber<unknown, unknown>, run: Run): boolea
 const without =
   (keys: ReadonlyArray<Context.Key<unknown, unknown>>) => <R>(services: Context.Context<R>): Context.Context<R> =>
     keys.some((key) => Context.getOrUndefined(services, key) !== undefined)
+      // Of a copy: a context that something is left out of keeps what it makes for that, and who subscribes keeps the context.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what is left out is there again where the code is called
-      ? Context.omit(...keys)(services) as Context.Context<R>
+      ? Context.omit(...keys)(Context.add(services, CurrentRun, undefined)) as Context.Context<R>
       : services
 
 /** The services of code that is given here and called by a run later: the run and its budget are those of the call. */

@@ -49,7 +49,7 @@ import { answersToOpenCalls } from "./openCalls.ts"
 import { readConfig, readFunctions, readSettings } from "./options.ts"
 import { logMended, type Paired, pairUp } from "./pairing.ts"
 import { logRefused, readQueued, takeDeliverable } from "./queued.ts"
-import { Run, type RunConfig, type RunFunctions, type RunSettings } from "./run.ts"
+import { Run, type RunConfig, type RunSettings } from "./run.ts"
 import { timeOf } from "./time.ts"
 import { makeToolSet } from "./toolSet.ts"
 import { Transcript } from "./transcript.ts"
@@ -98,9 +98,8 @@ const noCalls: ReadonlySet<string> = new Set()
 
 /** Methods are getters of functions: they work when they are taken off the agent, and cost an idle agent nothing. */
 class Host implements AgentService {
-  readonly #functions: RunFunctions
   readonly #config: RunConfig
-  readonly #services: Context.Context<never>
+  readonly #services: Context.Context<StreamFn>
   /** The budget the agent was made in. */
   readonly #budget: BudgetState | undefined
   readonly #settings: RunSettings
@@ -115,9 +114,8 @@ class Host implements AgentService {
   #closed = false
 
   constructor(options: {
-    readonly functions: RunFunctions
     readonly config: RunConfig
-    readonly services: Context.Context<never>
+    readonly services: Context.Context<StreamFn>
     readonly budget: BudgetState | undefined
     readonly settings: RunSettings
     readonly messages: ReadonlyArray<AgentMessage>
@@ -125,7 +123,6 @@ class Host implements AgentService {
     readonly sessionId: string | undefined
     readonly transcriptMode: TranscriptMode
   }) {
-    this.#functions = options.functions
     this.#config = options.config
     this.#services = options.services
     this.#budget = options.budget
@@ -248,7 +245,7 @@ class Host implements AgentService {
 
   #makeRun(now: () => number, budget: BudgetState | undefined): Run {
     return new Run({
-      functions: this.#functions,
+      functions: readFunctions(this.#services),
       given: this.#services,
       config: this.#config,
       sessionId: this.#sessionId,
@@ -297,7 +294,11 @@ class Host implements AgentService {
 
   #becomeIdle(now: () => number, activity: Activity): void {
     this.#activity = undefined
-    this.#append(pairUp(this.#transcript.messages, this.#mailbox.notes.splice(0), false), now())
+    const { notes } = this.#mailbox
+    if (notes.length > 0) {
+      this.#mailbox.notes = []
+      this.#append(pairUp(this.#transcript.messages, notes, false), now())
+    }
     if (this.#closed) this.#leave()
     Deferred.doneUnsafe(activity.done, Exit.succeed(joined(activity.results)))
   }
@@ -334,7 +335,7 @@ class Host implements AgentService {
     return (message: string | AgentMessage): Effect.Effect<void> => {
       return Effect.clockWith((clock) => {
         const note = Result.getOrThrow(readQueued(withText(message)))
-        if (this.#activity !== undefined) this.#mailbox.notes.push(note)
+        if (this.#activity !== undefined) this.#mailbox.notes = this.#mailbox.notes.concat(note)
         else this.#append(pairUp(this.#transcript.messages, [note], false), clock.currentTimeMillisUnsafe())
         return Effect.void
       })
@@ -580,7 +581,6 @@ export const makeHost = Effect.fnUntraced(
         settings.tools.declarations
       )
     const host = new Host({
-      functions: readFunctions(given),
       config,
       services,
       budget: layeredBudget(given),

@@ -5,10 +5,12 @@ import type { QueueOptions } from "../Agent.ts"
 import type { AgentMessage } from "../Messages.ts"
 import type { MessageQueue, Receipt } from "../Queues.ts"
 
+const none: ReadonlyArray<AgentMessage> = []
+
 export class Mailbox {
   readonly steering: MessageQueue
   readonly followUps: MessageQueue
-  readonly notes: Array<AgentMessage> = []
+  notes: ReadonlyArray<AgentMessage> = none
   /** Receipts of messages whose sender chose the id, so that one that is sent twice is delivered once. */
   #named: Map<string, Receipt> | undefined
   /** The last number that was given as an id, or left out because somebody chose it. */

@@ -5,7 +5,6 @@ import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Result from "effect/Result"
 import type * as Schedule from "effect/Schedule"
-import * as Struct from "effect/Struct"
 import type { Limits } from "../Budget.ts"
 import { ConvertToLlm } from "../ConvertToLlm.ts"
 import type { AgentConfigError } from "../Errors.ts"
@@ -82,8 +81,8 @@ const defaultConfig: RunConfig = {
   thinkingBudgets: undefined
 }
 
-const isDefault = (options: { readonly [K in keyof RunConfig]?: unknown }): boolean =>
-  Struct.keys(defaultConfig).every((key) => options[key] === undefined || options[key] === defaultConfig[key])
+const isDefault = (options: RunOptions): boolean =>
+  Object.keys(defaultConfig).every((key) => !(key in options))
 
 /** Checks the options. Agents that choose none share one configuration. */
 export const readConfig = (options: RunOptions): Checked<RunConfig> =>

@@ -35,12 +35,9 @@ class Normalizer {
   /** Results or calls that a conversion or a context hook cut from their counterparts. */
   splitPairs = 0
 
-  /**
-   * Appends the normal form of `source[from..]` to `target` and gives the place up to which nothing that follows can
-   * change it: a call at the end may still get its result.
-   */
-  run(source: ReadonlyArray<Message>, from: number, target: Array<Message>): number {
-    let index = from
+  /** Appends the normal form of the messages to `target`. A call at their end is one without a result. */
+  run(source: ReadonlyArray<Message>, target: Array<Message>): void {
+    let index = 0
     while (index < source.length) {
       const message = source[index]!
       if (message.role === "toolResult") {
@@ -50,18 +47,16 @@ class Normalizer {
         target.push(message)
         index++
       } else {
-        const start = index++
+        index++
         const results: Array<ToolResultMessage> = []
         for (let next = source[index]; next?.role === "toolResult"; next = source[++index]) results.push(next)
-        const complete = this.#group(message, results, target)
-        if (!complete && index === source.length) return start
+        this.#group(message, results, target)
       }
     }
-    return index
   }
 
-  /** One assistant message with the results behind it; whether every call had its result. */
-  #group(message: AssistantMessage, results: ReadonlyArray<ToolResultMessage>, target: Array<Message>): boolean {
+  /** One assistant message with the results behind it. */
+  #group(message: AssistantMessage, results: ReadonlyArray<ToolResultMessage>, target: Array<Message>): void {
     const calls = failed(message) ? [] : message.content.filter(isCall)
     const open = new Map<string, number>()
     for (const call of calls) open.set(call.id, (open.get(call.id) ?? 0) + 1)
@@ -85,11 +80,9 @@ class Normalizer {
       answered.set(block.id, left - 1)
       return left > 0
     })
-    if (!content.every(isEmpty)) {
-      target.push(asSent(message, content))
-      for (const result of paired) target.push(result)
-    }
-    return unanswered === 0
+    if (content.every(isEmpty)) return
+    target.push(asSent(message, content))
+    for (const result of paired) target.push(result)
   }
 }
 
@@ -102,7 +95,7 @@ export const normalize = (
 ): { readonly messages: ReadonlyArray<Message>; readonly splitPairs: number } => {
   const normalizer = new Normalizer()
   const normal: Array<Message> = []
-  normalizer.run(messages, 0, normal)
+  normalizer.run(messages, normal)
   const same = normal.length === messages.length && normal.every((message, index) => message === messages[index])
   return { messages: same ? messages : normal, splitPairs: normalizer.splitPairs }
 }
@@ -138,19 +131,11 @@ export class RequestMessages {
       }
       this.#own = source.slice(0, this.#seen).filter(isMessage)
     }
-    const fresh = source.slice(this.#seen).filter(isMessage)
     const normalizer = new Normalizer()
-    const normal: Array<Message> = []
-    const settled = normalizer.run(fresh, 0, normal)
+    normalizer.run(source.slice(this.#seen).filter(isMessage), this.#own)
+    this.#seen = source.length
     this.splitPairs = normalizer.splitPairs
-    if (settled === fresh.length) {
-      for (const message of normal) this.#own.push(message)
-      this.#seen = source.length
-      this.messages = this.#own
-    } else {
-      // A call at the end has no result yet; what is handed out is not what the next request continues.
-      this.messages = [...this.#own, ...normal]
-    }
+    this.messages = this.#own
     return this
   }
 }

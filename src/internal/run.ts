@@ -38,7 +38,7 @@ export interface Inbox {
   readonly steering: MessageQueue | undefined
   readonly followUps: MessageQueue | undefined
   /** Messages to record when a request is made anyway; the run takes them one by one. */
-  readonly notes: Array<AgentMessage>
+  notes: ReadonlyArray<AgentMessage>
 }
 
 /** What stays the same during a run. */
