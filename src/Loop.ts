@@ -30,7 +30,7 @@ import { logRefused, takeDeliverable } from "./internal/queued.ts"
 import { readContext, readMessages } from "./internal/readMessages.ts"
 import { askHook, naming, respond } from "./internal/response.ts"
 import { Run } from "./internal/run.ts"
-import { timeOf } from "./internal/time.ts"
+import { Time } from "./internal/time.ts"
 import { makeToolSet } from "./internal/toolSet.ts"
 import { declareTools, Transcript } from "./internal/transcript.ts"
 import { type AgentMessage, type AssistantMessage, toolCalls } from "./Messages.ts"
@@ -64,10 +64,11 @@ const turnStart: AgentEvent = { type: "turn_start" }
 export const doubleLoop = (run: Run, beginning: Beginning): Effect.Effect<RunOutcome, RunError> => {
   // At once: a run that is stopped before its first step records what it was given all the same.
   run.prompts = promptsOf(run, beginning)
-  return loop(run, beginning)
+  return loop(run, beginning._tag === "Continue" || !beginning.fromSteering)
 }
 
-const loop = Effect.fnUntraced(function*(run: Run, beginning: Beginning): Effect.fn.Return<RunOutcome, RunError> {
+/** `steered`: whether its first request hands over steering messages. */
+const loop = Effect.fnUntraced(function*(run: Run, steered: boolean): Effect.fn.Return<RunOutcome, RunError> {
   const { hooks, inbox: { followUps, steering } } = run
   let pending: Pending
   let prepared: ReadonlyArray<AgentMessage> = noMessages
@@ -83,9 +84,7 @@ const loop = Effect.fnUntraced(function*(run: Run, beginning: Beginning): Effect
     if ((pending = run.record(prompt)) !== undefined) yield* pending
   }
   if (run.stopping) return yield* Effect.interrupt
-  if (beginning._tag === "Continue" || !beginning.fromSteering) {
-    if ((pending = hold(run, steering)) !== undefined) yield* pending
-  }
+  if (steered && (pending = hold(run, steering)) !== undefined) yield* pending
 
   do {
     let toolResults = true
@@ -360,7 +359,7 @@ const makeRun = Effect.fnUntraced(function*<R>(
     settings,
     transcript: new Transcript(context.messages),
     budget: yield* Budget,
-    now: timeOf(yield* Clock.Clock),
+    time: new Time(yield* Clock.Clock),
     subscribers: { list },
     settle: () => Effect.void
   })

@@ -50,7 +50,7 @@ import { readConfig, readFunctions, readSettings } from "./options.ts"
 import { logMended, type Paired, pairUp } from "./pairing.ts"
 import { logRefused, readQueued, takeDeliverable } from "./queued.ts"
 import { Run, type RunConfig, type RunSettings } from "./run.ts"
-import { timeOf } from "./time.ts"
+import { Time } from "./time.ts"
 import { makeToolSet } from "./toolSet.ts"
 import { Transcript } from "./transcript.ts"
 
@@ -232,7 +232,7 @@ class Host implements AgentService {
   }
 
   #begin(fiber: Fiber.Fiber<unknown, unknown>, restore: Restore, beginning: Beginning): Effect.Effect<RunResult> {
-    const run = this.#makeRun(timeOf(fiber.getRef(Clock.Clock)), commonBudget(this.#budget, fiber.getRef(Budget)))
+    const run = this.#makeRun(new Time(fiber.getRef(Clock.Clock)), commonBudget(this.#budget, fiber.getRef(Budget)))
     const activity: Activity = { run, aborted: false, results: [], done: Deferred.makeUnsafe() }
     this.#activity = activity
     this.#start(run, fiber.context, beginning)
@@ -243,7 +243,7 @@ class Host implements AgentService {
     start(run, Context.merge(context, this.#services), doubleLoop(run, beginning))
   }
 
-  #makeRun(now: () => number, budget: BudgetState | undefined): Run {
+  #makeRun(time: Time, budget: BudgetState | undefined): Run {
     return new Run({
       functions: readFunctions(this.#services),
       given: this.#services,
@@ -253,9 +253,9 @@ class Host implements AgentService {
       settings: { ...this.#settings },
       transcript: this.#transcript,
       budget,
-      now,
+      time,
       subscribers: this.#subscribers,
-      settle: (result) => this.#settle(now, budget, result)
+      settle: (result) => this.#settle(time, budget, result)
     })
   }
 
@@ -263,27 +263,27 @@ class Host implements AgentService {
    * Makes the agent idle, unless a listener of `agent_end` queued a follow-up: then a further run begins (Q5). It begins
    * in a later step, so that runs that follow each other do not nest.
    */
-  #settle(now: () => number, budget: BudgetState | undefined, result: RunResult): Effect.Effect<void> {
+  #settle(time: Time, budget: BudgetState | undefined, result: RunResult): Effect.Effect<void> {
     const activity = this.#activity!
     activity.results.push(result)
     this.#errorMessage = activity.run.errorMessage
     const goesOn = result.outcome._tag === "Completed" && result.outcome.by !== "FinishTurn"
     if (!goesOn || this.#mailbox.followUps.size === 0) {
-      this.#becomeIdle(now, activity)
+      this.#becomeIdle(time, activity)
       return Effect.void
     }
     return Effect.asVoid(Effect.forkDetach(Effect.withFiber((fiber) => {
-      const kept = activity.aborted ? "aborted" : budget?.spentAt(now()) === undefined ? undefined : "limited"
+      const kept = activity.aborted ? "aborted" : budget?.spentAt(time.now()) === undefined ? undefined : "limited"
       if (kept !== undefined) this.#mailbox.returned(kept)
       const refused: Array<string> = []
       const prompts = kept === undefined ? takePrompts(this.#mailbox.followUps, refused) : []
       if (prompts.length === 0) {
-        this.#becomeIdle(now, activity)
+        this.#becomeIdle(time, activity)
         return logRefused(refused)
       }
       // It stands beside the run that ended, not inside of it.
       const { parent } = activity.run
-      activity.run = this.#makeRun(now, budget)
+      activity.run = this.#makeRun(time, budget)
       const beside = Context.add(fiber.context, CurrentRun, parent)
       return Effect.map(
         logRefused(refused),
@@ -292,12 +292,12 @@ class Host implements AgentService {
     })))
   }
 
-  #becomeIdle(now: () => number, activity: Activity): void {
+  #becomeIdle(time: Time, activity: Activity): void {
     this.#activity = undefined
     const { notes } = this.#mailbox
     if (notes.length > 0) {
       this.#mailbox.notes = []
-      this.#append(pairUp(this.#transcript.messages, notes, false), now())
+      this.#append(pairUp(this.#transcript.messages, notes, false), time.now())
     }
     if (this.#closed) this.#leave()
     Deferred.doneUnsafe(activity.done, Exit.succeed(joined(activity.results)))

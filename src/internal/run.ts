@@ -23,6 +23,7 @@ import type { Batch } from "./batch.ts"
 import { canonicalText } from "./canonical.ts"
 import { Emitter, type EventSource, type Pending, type Subscribers } from "./emitter.ts"
 import { stopForListener } from "./lifecycle.ts"
+import type { Time } from "./time.ts"
 import type { ToolSet } from "./toolSet.ts"
 import { Transcript } from "./transcript.ts"
 
@@ -131,7 +132,8 @@ export class Run implements EventSource {
   /** The limit that ends the run. */
   limit: Limit | undefined
   /** The last call, and how often it was made in a row. */
-  repeated = { call: "", times: 0 }
+  repeatedCall = ""
+  repeatedTimes = 0
   /** Work that missed its deadline; it was interrupted and is awaited once more when the run ends. */
   leftovers: Array<Fiber.Fiber<unknown, unknown>> | undefined
 
@@ -149,8 +151,8 @@ export class Run implements EventSource {
   readonly done = Deferred.makeUnsafe<RunResult>()
   /** Called once, when the run is over and before anybody who waits for it goes on. */
   readonly settle: (result: RunResult) => Effect.Effect<void>
-  /** Milliseconds, of the clock the run started with. */
-  readonly now: () => number
+  /** Of the clock the run started with. */
+  readonly time: Time
 
   constructor(options: {
     readonly functions: RunFunctions
@@ -162,7 +164,7 @@ export class Run implements EventSource {
     readonly transcript: Transcript
     /** The budget the run is made within. */
     readonly budget: BudgetState | undefined
-    readonly now: () => number
+    readonly time: Time
     readonly subscribers: Subscribers
     readonly settle: (result: RunResult) => Effect.Effect<void>
   }) {
@@ -179,9 +181,14 @@ export class Run implements EventSource {
       ? options.budget
       : new BudgetState(limits, options.budget === undefined ? [] : [options.budget])
     this.ownBudget = limits === undefined ? undefined : this.budget
-    this.now = options.now
+    this.time = options.time
     this.settle = options.settle
     this.emitter = new Emitter(options.subscribers, this)
+  }
+
+  /** Milliseconds. */
+  now(): number {
+    return this.time.now()
   }
 
   get hooks(): HookSet {
@@ -222,8 +229,9 @@ export class Run implements EventSource {
       if (block.type !== "toolCall") continue
       const { arguments: args, argumentsText, name } = block
       const call = `${name} ${argumentsText ?? canonicalText(args)}`
-      this.repeated = { call, times: call === this.repeated.call ? this.repeated.times + 1 : 1 }
-      if (this.repeated.times >= repeatedCalls) this.limit = "repeatedCalls"
+      this.repeatedTimes = call === this.repeatedCall ? this.repeatedTimes + 1 : 1
+      this.repeatedCall = call
+      if (this.repeatedTimes >= repeatedCalls) this.limit = "repeatedCalls"
     }
   }
 

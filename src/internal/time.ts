@@ -4,12 +4,19 @@
 import type * as Clock from "effect/Clock"
 import * as Result from "effect/Result"
 
-/** Gives the time in milliseconds. While the clock throws, its last time counts: what waits for a run must not wait for ever. */
-export const timeOf = (clock: Clock.Clock): () => number => {
-  let last = 0
-  return () => {
-    const read = Result.try(() => clock.currentTimeMillisUnsafe())
-    if (Result.isSuccess(read)) last = read.success
-    return last
+/** While the clock throws, its last time counts: what waits for a run must not wait for ever. */
+export class Time {
+  readonly #clock: Clock.Clock
+  #last = 0
+
+  constructor(clock: Clock.Clock) {
+    this.#clock = clock
+  }
+
+  /** Milliseconds. */
+  now(): number {
+    const read = Result.try(() => this.#clock.currentTimeMillisUnsafe())
+    if (Result.isSuccess(read)) this.#last = read.success
+    return this.#last
   }
 }
