@@ -233,7 +233,7 @@ const receive = (
     thinkingBudgets,
     metadata
   })
-  return Effect.flatMap(read(run, accumulator, stream), (outcome) => {
+  return read(run, accumulator, stream, (outcome) => {
     if (run.stopping) return Effect.interrupt
     if (Cause.isCause(outcome)) streamFailure(accumulator, outcome)
     else if (!outcome) accumulator.fail(incomplete())

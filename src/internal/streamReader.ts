@@ -4,7 +4,7 @@
 import * as Cause from "effect/Cause"
 import * as Channel from "effect/Channel"
 import * as Effect from "effect/Effect"
-import type * as Exit from "effect/Exit"
+import * as Exit from "effect/Exit"
 import * as Pull from "effect/Pull"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
@@ -13,7 +13,7 @@ import { ModelError } from "../Errors.ts"
 import type { StreamEvent } from "../StreamFn.ts"
 import type { Accumulator } from "./accumulator.ts"
 import { closeInBackground, inBackground, within } from "./deadline.ts"
-import type { Answer } from "./emitter.ts"
+import type { Answer, Pending } from "./emitter.ts"
 import type { Run } from "./run.ts"
 
 const streamName = "The model's stream"
@@ -72,9 +72,9 @@ class Reader {
     return this.#run.stopping ? Effect.interrupt : Effect.flatMap(this.#pulls, () => this.#goOn())
   }
 
-  close(exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> {
+  close(exit: Exit.Exit<unknown, unknown>): Pending {
     const close = Scope.closeUnsafe(this.#scope, exit)
-    if (close === undefined) return Effect.void
+    if (close === undefined) return undefined
     if (this.#deadline?.missed) return inBackground(this.#run, streamName, Effect.uninterruptible(close))
     // The answer is complete: that its connection closes is no part of it.
     return this.ended ? closeInBackground(this.#run, streamName, close) : close
@@ -143,18 +143,30 @@ const answersOf = (reader: Reader): Effect.Effect<void> =>
 
 const noEvents: Chunk = []
 
-/** Reads the stream to its final event, or to its end: whether there was a final event, or the failure. */
-export const read = (
+/** How a stream ended: whether there was a final event, or the failure. */
+export type Outcome = boolean | Cause.Cause<ModelError>
+
+/** Reads the stream to its final event, or to its end, closes it, and goes on with how it ended. */
+export const read = <A, E>(
   run: Run,
   accumulator: Accumulator,
-  stream: Stream.Stream<StreamEvent, ModelError>
-): Effect.Effect<boolean | Cause.Cause<ModelError>> => {
+  stream: Stream.Stream<StreamEvent, ModelError>,
+  then: (outcome: Outcome) => Effect.Effect<A, E>
+): Effect.Effect<A, E> => {
   const reader = new Reader(run, accumulator)
-  return Effect.matchCause(Effect.onExit(reader.read(stream), (exit) => reader.close(exit)), {
-    onSuccess: () => reader.ended,
+  const closed = (outcome: Outcome, exit: Exit.Exit<unknown, unknown>): Effect.Effect<A, E> => {
+    const close = reader.close(exit)
+    if (close === undefined) return then(outcome)
+    return Effect.matchCauseEffect(close, {
+      onSuccess: (_) => then(outcome),
+      onFailure: (cause) => then(Cause.isCause(outcome) ? Cause.combine(outcome, cause) : cause)
+    })
+  }
+  return Effect.matchCauseEffect(reader.read(stream), {
+    onSuccess: (_) => closed(reader.ended, Exit.void),
     onFailure: (cause) => {
       const done = Pull.filterDone(cause)
-      return Result.isSuccess(done) ? reader.ended : done.failure
+      return closed(Result.isSuccess(done) ? reader.ended : done.failure, Exit.failCause(cause))
     }
   })
 }
