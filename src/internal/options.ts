@@ -81,7 +81,9 @@ const defaultConfig: RunConfig = {
   thinkingBudgets: undefined
 }
 
-const isDefault = (options: RunOptions): boolean => Object.keys(defaultConfig).every((key) => !(key in options))
+const configKeys = Object.keys(defaultConfig)
+
+const isDefault = (options: RunOptions): boolean => configKeys.every((key) => !(key in options))
 
 /** Checks the options. Agents that choose none share one configuration. */
 export const readConfig = (options: RunOptions): Checked<RunConfig> =>
