@@ -204,11 +204,10 @@ export const layer = (limits: Limits): Layer.Layer<never, AgentConfigError> =>
  * @category accessors
  * @since 0.1.0
  */
-export const spent: Effect.Effect<(Spent & { readonly millisLeft: number | undefined }) | undefined> = Effect.gen(
-  function*() {
+export const spent: Effect.Effect<(Spent & { readonly millisLeft: number | undefined }) | undefined> =
+  /* @__PURE__ */ Effect.gen(function*() {
     const budget = yield* Budget
     if (budget === undefined) return undefined
     const now = yield* Clock.currentTimeMillis
     return { ...budget.spent, millisLeft: budget.millisLeft(now) }
-  }
-)
+  })
