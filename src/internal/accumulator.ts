@@ -24,7 +24,8 @@ import type { Model, ResponseInfo, StreamEnd, StreamEvent } from "../StreamFn.ts
 import { readArguments } from "./callArguments.ts"
 import { copyJson } from "./copyJson.ts"
 import { freshId, type UsedIds } from "./freshIds.ts"
-import { encode, show, wellFormed } from "./json.ts"
+import { attempt, encode, show, wellFormed } from "./json.ts"
+import { isRecord } from "./record.ts"
 import { eagerBlocks, snapshotOf } from "./snapshot.ts"
 
 type Block = TextContent | ThinkingContent | ToolCall
@@ -74,14 +75,11 @@ const textOr = (text: unknown, otherwise: string): string => typeof text === "st
 
 /** A model comes from a host and may be anything; the message stays one that can be stored. */
 const readModel = (model: Model): Answering =>
-  Result.getOrElse(
-    Result.try(() => ({
-      id: textOr(model.id, unknown.id),
-      api: textOr(model.api, unknown.api),
-      provider: textOr(model.provider, unknown.provider)
-    })),
-    () => unknown
-  )
+  attempt(() => ({
+    id: textOr(model.id, unknown.id),
+    api: textOr(model.api, unknown.api),
+    provider: textOr(model.provider, unknown.provider)
+  })) ?? unknown
 
 const noInfo: ResponseInfo = {}
 
@@ -90,8 +88,7 @@ const deltas = { text: "text_delta", thinking: "thinking_delta", toolCall: "tool
 const stopReasons: ReadonlySet<unknown> = new Set(["stop", "length", "toolUse", "error", "aborted", "deferred"])
 
 const isUsageOrNone = (usage: unknown): boolean =>
-  usage === undefined ||
-  (typeof usage === "object" && usage !== null && "cost" in usage && typeof usage.cost === "object")
+  usage === undefined || (isRecord(usage) && typeof usage.cost === "object")
 
 const isTextOrNone = (text: unknown): boolean => text === undefined || typeof text === "string"
 
@@ -347,7 +344,7 @@ export class Accumulator {
     const blocks: Array<Block> = []
     for (const each of given) {
       // What has not the fields of its type throws somewhere.
-      const block = Result.getOrUndefined(Result.try(() => this.#wholeBlock(each)))
+      const block = attempt(() => this.#wholeBlock(each))
       if (!isBlock(block)) return Result.fail(`[${blocks.length}] is no block of a response`)
       blocks.push(block)
     }

@@ -124,9 +124,8 @@ export class RequestMessages {
     this.splitPairs = 0
     if (this.#own === undefined) {
       this.#seen = normalUntil(source, this.#seen)
-      const whole = wholeOf(source, this.#seen)
-      if (whole !== undefined) {
-        this.messages = whole
+      if (isSeen(source, this.#seen)) {
+        this.messages = source
         return this
       }
       this.#own = source.slice(0, this.#seen).filter(isMessage)
@@ -172,9 +171,6 @@ const endOfGroup = (
   return isSaid && source[next]?.role !== "toolResult" ? next : undefined
 }
 
-/** The list itself, if it was looked at to its end: then a model knows all of its messages. */
-const wholeOf = (source: ReadonlyArray<AgentMessage>, seen: number): ReadonlyArray<Message> | undefined =>
-  isSeen(source, seen) ? source : undefined
-
+/** Whether a list was looked at to its end: then a model knows all of its messages. */
 const isSeen = (source: ReadonlyArray<AgentMessage>, seen: number): source is ReadonlyArray<Message> =>
   seen === source.length
