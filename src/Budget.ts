@@ -17,7 +17,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { AgentConfigError, Limit } from "./Errors.ts"
-import { checkLimits } from "./internal/checks.ts"
+import { checkLimits, countedLimits } from "./internal/checks.ts"
 import type { Usage } from "./Messages.ts"
 
 /**
@@ -132,12 +132,8 @@ export class BudgetState {
   }
 
   get #reached(): Limit | undefined {
-    const { cost, tokens, toolCalls, turns } = this.limits
-    if (turns !== undefined && this.#turns >= turns) return "turns"
-    if (toolCalls !== undefined && this.#toolCalls >= toolCalls) return "toolCalls"
-    if (tokens !== undefined && this.#tokens >= tokens) return "tokens"
-    if (cost !== undefined && this.#cost >= cost) return "cost"
-    return undefined
+    const { limits, spent } = this
+    return countedLimits.find(([name]) => spent[name] >= (limits[name] ?? Infinity))?.[0]
   }
 
   #millisLeft(now: number): number | undefined {
