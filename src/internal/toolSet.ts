@@ -50,7 +50,7 @@ const problemOf = (tool: Any, byName: ReadonlyMap<string, Any>): AgentConfigErro
     )
   }
   if (Result.isFailure(tool.timeout)) return problem("InvalidTimeout", tool.timeout.failure)
-  const option = Result.andThen(
+  const option = Result.flatMap(
     checkSchedule(`The retry of tool "${tool.name}"`, tool.retry),
     () => checkOneOf(`The executionMode of tool "${tool.name}"`, tool.executionMode, executionModes)
   )
