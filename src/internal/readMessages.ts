@@ -2,13 +2,16 @@
  * Messages that come from outside: hosts, hooks, queues.
  */
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
+import * as SchemaParser from "effect/SchemaParser"
 import { type AgentMessage, Transcript } from "../Messages.ts"
 import { copyJson } from "./copyJson.ts"
 import { encode, reading, show } from "./json.ts"
 import { isRecord } from "./record.ts"
 
-const decode = Schema.decodeUnknownResult(Transcript)
+const decode = SchemaParser.decodeUnknownResult(Transcript)
+
+const formatIssue = SchemaIssue.makeFormatterDefault()
 
 /** A copy of the messages, as the JSON they stand for, their text well formed; fails with what does not decode. */
 export const readMessages = (messages: unknown): Result.Result<ReadonlyArray<AgentMessage>, string> =>
@@ -19,7 +22,7 @@ export const unreadable = "it cannot be read"
 
 const read = (messages: unknown): Result.Result<ReadonlyArray<AgentMessage>, string> =>
   Array.isArray(messages)
-    ? Result.flatMap(encode(messages), (json) => Result.mapError(decode(copyJson(json)), (error) => error.message))
+    ? Result.flatMap(encode(messages), (json) => Result.mapError(decode(copyJson(json)), formatIssue))
     : Result.fail(`expected a list of messages, got ${messages === null ? "null" : typeof messages}`)
 
 /**

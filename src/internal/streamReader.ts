@@ -150,11 +150,11 @@ export const read = (
   stream: Stream.Stream<StreamEvent, ModelError>
 ): Effect.Effect<boolean | Cause.Cause<ModelError>> => {
   const reader = new Reader(run, accumulator)
-  return Effect.matchCause(Effect.onExit(reader.read(stream), (exit) => reader.close(exit)), {
-    onSuccess: () => reader.ended,
+  return Effect.matchCauseEffect(Effect.onExit(reader.read(stream), (exit) => reader.close(exit)), {
+    onSuccess: () => Effect.succeed(reader.ended),
     onFailure: (cause) => {
       const done = Pull.filterDone(cause)
-      return Result.isSuccess(done) ? reader.ended : done.failure
+      return Effect.succeed(Result.isSuccess(done) ? reader.ended : done.failure)
     }
   })
 }
