@@ -124,8 +124,9 @@ export class RequestMessages {
     this.splitPairs = 0
     if (this.#own === undefined) {
       this.#seen = normalUntil(source, this.#seen)
-      if (isSeen(source, this.#seen)) {
-        this.messages = source
+      const whole = wholeOf(source, this.#seen)
+      if (whole !== undefined) {
+        this.messages = whole
         return this
       }
       this.#own = source.slice(0, this.#seen).filter(isMessage)
@@ -171,6 +172,9 @@ const endOfGroup = (
   return isSaid && source[next]?.role !== "toolResult" ? next : undefined
 }
 
-/** Whether a list was looked at to its end: then a model knows all of its messages. */
+/** The list itself, if it was looked at to its end: then a model knows all of its messages. */
+const wholeOf = (source: ReadonlyArray<AgentMessage>, seen: number): ReadonlyArray<Message> | undefined =>
+  isSeen(source, seen) ? source : undefined
+
 const isSeen = (source: ReadonlyArray<AgentMessage>, seen: number): source is ReadonlyArray<Message> =>
   seen === source.length
