@@ -245,7 +245,7 @@ export type Listener<E = never, R = never> = (event: AgentEvent) => Effect.Effec
  * @category services
  * @since 0.1.0
  */
-export class Agent extends Context.Service<Agent, AgentService>()("effect-pi/Agent") {}
+export class Agent extends /* @__PURE__ */ Context.Service<Agent, AgentService>()("effect-pi/Agent") {}
 
 /**
  * Makes an agent that lives as long as the scope.

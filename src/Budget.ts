@@ -17,7 +17,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { AgentConfigError, Limit } from "./Errors.ts"
-import { checkLimits } from "./internal/checks.ts"
+import { checkLimits, countedLimits } from "./internal/checks.ts"
 import type { Usage } from "./Messages.ts"
 
 /**
@@ -132,12 +132,8 @@ export class BudgetState {
   }
 
   get #reached(): Limit | undefined {
-    const { cost, tokens, toolCalls, turns } = this.limits
-    if (turns !== undefined && this.#turns >= turns) return "turns"
-    if (toolCalls !== undefined && this.#toolCalls >= toolCalls) return "toolCalls"
-    if (tokens !== undefined && this.#tokens >= tokens) return "tokens"
-    if (cost !== undefined && this.#cost >= cost) return "cost"
-    return undefined
+    const { limits, spent } = this
+    return countedLimits.find(([name]) => spent[name] >= (limits[name] ?? Infinity))?.[0]
   }
 
   #millisLeft(now: number): number | undefined {
@@ -204,11 +200,10 @@ export const layer = (limits: Limits): Layer.Layer<never, AgentConfigError> =>
  * @category accessors
  * @since 0.1.0
  */
-export const spent: Effect.Effect<(Spent & { readonly millisLeft: number | undefined }) | undefined> = Effect.gen(
-  function*() {
+export const spent: Effect.Effect<(Spent & { readonly millisLeft: number | undefined }) | undefined> =
+  /* @__PURE__ */ Effect.gen(function*() {
     const budget = yield* Budget
     if (budget === undefined) return undefined
     const now = yield* Clock.currentTimeMillis
     return { ...budget.spent, millisLeft: budget.millisLeft(now) }
-  }
-)
+  })

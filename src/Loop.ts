@@ -332,7 +332,8 @@ const readLoopContext = (context: LoopContext): Result.Result<LoopContext, Canno
     (message) => invalidContext({ message })
   )
 
-const makeRun = Effect.fnUntraced(function*<R>(
+// A program with an agent needs neither this nor what follows: bundlers leave out what is pure and not used.
+const makeRun = /* @__PURE__ */ Effect.fnUntraced(function*<R>(
   loopContext: LoopContext,
   options: LoopOptions<unknown, R>,
   reader?: Reader
@@ -366,7 +367,7 @@ const makeRun = Effect.fnUntraced(function*<R>(
 })
 
 /** `begin` gives the beginning of a run on a context that was read. */
-const runFrom = Effect.fnUntraced(function*<R>(
+const runFrom = /* @__PURE__ */ Effect.fnUntraced(function*<R>(
   begin: (messages: ReadonlyArray<AgentMessage>) => Effect.Effect<Beginning, CannotContinue>,
   context: LoopContext,
   options: LoopOptions<unknown, R>,

@@ -269,7 +269,7 @@ export type Message = SystemMessage | UserMessage | AssistantMessage | ToolResul
  * @category schemas
  * @since 0.1.0
  */
-export const Message: Schema.Codec<Message> = Schema.Union([
+export const Message: Schema.Codec<Message> = /* @__PURE__ */ Schema.Union([
   SystemMessage,
   UserMessage,
   AssistantMessage,

@@ -24,7 +24,8 @@ import type { Model, ResponseInfo, StreamEnd, StreamEvent } from "../StreamFn.ts
 import { readArguments } from "./callArguments.ts"
 import { copyJson } from "./copyJson.ts"
 import { freshId, type UsedIds } from "./freshIds.ts"
-import { encode, show, wellFormed } from "./json.ts"
+import { attempt, encode, show, wellFormed } from "./json.ts"
+import { isRecord } from "./record.ts"
 import { eagerBlocks, snapshotOf } from "./snapshot.ts"
 
 type Block = TextContent | ThinkingContent | ToolCall
@@ -74,26 +75,26 @@ const textOr = (text: unknown, otherwise: string): string => typeof text === "st
 
 /** A model comes from a host and may be anything; the message stays one that can be stored. */
 const readModel = (model: Model): Answering =>
-  Result.getOrElse(
-    Result.try(() => ({
-      id: textOr(model.id, unknown.id),
-      api: textOr(model.api, unknown.api),
-      provider: textOr(model.provider, unknown.provider)
-    })),
-    () => unknown
-  )
+  attempt(() => ({
+    id: textOr(model.id, unknown.id),
+    api: textOr(model.api, unknown.api),
+    provider: textOr(model.provider, unknown.provider)
+  })) ?? unknown
 
 const noInfo: ResponseInfo = {}
 
 const deltas = { text: "text_delta", thinking: "thinking_delta", toolCall: "toolcall_delta" } as const
 
+const ends = { text: "text_end", thinking: "thinking_end", toolCall: "toolcall_end" } as const
+
+const signatures = { text: "textSignature", thinking: "thinkingSignature", toolCall: "thoughtSignature" } as const
+
 const stopReasons: ReadonlySet<unknown> = new Set(["stop", "length", "toolUse", "error", "aborted", "deferred"])
 
 const isUsageOrNone = (usage: unknown): boolean =>
-  usage === undefined ||
-  (typeof usage === "object" && usage !== null && "cost" in usage && typeof usage.cost === "object")
+  usage === undefined || (isRecord(usage) && typeof usage.cost === "object")
 
-const isTextOrNone = (text: unknown): boolean => text === undefined || typeof text === "string"
+const isTextOrNone = (text: unknown): text is string | undefined => text === undefined || typeof text === "string"
 
 const isFlagOrNone = (flag: unknown): boolean => flag === undefined || typeof flag === "boolean"
 
@@ -278,44 +279,34 @@ export class Accumulator {
   #closeBlock(event: StreamEvent & { readonly type: "text_end" | "thinking_end" | "toolcall_end" }): Step {
     const index = event.contentIndex
     const block = this.#openAt(index)?.block
-    if (block?.type === "text" && event.type === "text_end") {
-      const { textSignature } = event
-      if (!isTextOrNone(textSignature)) return this.#wrongEnd(event, "signature is no text")
-      const text: TextContent = {
-        type: "text",
-        text: wellFormed(block.text),
-        ...(textSignature === undefined ? undefined : { textSignature: wellFormed(textSignature) })
-      }
-      return this.#closed(index, text, { type: "text_end", contentIndex: index, content: text.text })
+    if (block === undefined || event.type !== ends[block.type]) {
+      return this.#violation(`\`${event.type}\` for block ${index}, which is not open for it`)
     }
-    if (block?.type === "thinking" && event.type === "thinking_end") {
-      const { redacted, thinkingSignature } = event
-      if (!isTextOrNone(thinkingSignature)) return this.#wrongEnd(event, "signature is no text")
-      if (!isFlagOrNone(redacted)) return this.#wrongEnd(event, "`redacted` is no boolean")
-      const thinking: ThinkingContent = {
-        type: "thinking",
-        thinking: wellFormed(block.thinking),
-        ...(thinkingSignature === undefined ? undefined : { thinkingSignature: wellFormed(thinkingSignature) }),
-        ...(redacted === undefined ? undefined : { redacted })
-      }
-      return this.#closed(index, thinking, { type: "thinking_end", contentIndex: index, content: thinking.thinking })
+    const field = signatures[block.type]
+    const signature: unknown = Reflect.get(event, field)
+    if (!isTextOrNone(signature)) return this.#wrongEnd(event, "signature is no text")
+    const redacted = event.type === "thinking_end" ? event.redacted : undefined
+    if (!isFlagOrNone(redacted)) return this.#wrongEnd(event, "`redacted` is no boolean")
+    const signed: Block = {
+      ...block,
+      ...(signature !== undefined && { [field]: wellFormed(signature) }),
+      ...(redacted !== undefined && { redacted })
     }
-    if (block?.type === "toolCall" && event.type === "toolcall_end") {
-      const { thoughtSignature } = event
-      if (!isTextOrNone(thoughtSignature)) return this.#wrongEnd(event, "signature is no text")
-      const call = readArguments(
-        thoughtSignature === undefined ? block : { ...block, thoughtSignature: wellFormed(thoughtSignature) },
-        event.arguments === undefined ? block.argumentsText! : event.arguments
-      )
-      return this.#closed(index, call, { type: "toolcall_end", contentIndex: index, toolCall: call })
-    }
-    return this.#violation(`\`${event.type}\` for block ${index}, which is not open for it`)
-  }
-
-  #closed(index: number, block: Block, update: AssistantMessageEvent): Step {
+    const given = event.type === "toolcall_end" ? event.arguments : undefined
+    const whole = signed.type === "toolCall" && given !== undefined
+      ? readArguments(signed, given)
+      : finishBlock(signed, true)
     this.#open = this.#open.filter((open) => open.index !== index)
-    this.#blocks[index] = block
-    return this.announced ? update : undefined
+    this.#blocks[index] = whole
+    if (!this.announced) return undefined
+    switch (whole.type) {
+      case "text":
+        return { type: "text_end", contentIndex: index, content: whole.text }
+      case "thinking":
+        return { type: "thinking_end", contentIndex: index, content: whole.thinking }
+      case "toolCall":
+        return { type: "toolcall_end", contentIndex: index, toolCall: whole }
+    }
   }
 
   #finish(event: StreamEnd): Step {
@@ -347,7 +338,7 @@ export class Accumulator {
     const blocks: Array<Block> = []
     for (const each of given) {
       // What has not the fields of its type throws somewhere.
-      const block = Result.getOrUndefined(Result.try(() => this.#wholeBlock(each)))
+      const block = attempt(() => this.#wholeBlock(each))
       if (!isBlock(block)) return Result.fail(`[${blocks.length}] is no block of a response`)
       blocks.push(block)
     }

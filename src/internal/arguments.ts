@@ -25,7 +25,7 @@ import * as SchemaParser from "effect/SchemaParser"
 import type { StandardSchemaV1 } from "effect/StandardSchema"
 import { coerce } from "./coerce.ts"
 import { issueLine, maxIssues, moreIssues, received } from "./issues.ts"
-import { byteLength, encode, excerpt, type Json, type JsonObject, parse, show } from "./json.ts"
+import { byteLength, encode, excerpt, type Json, type JsonObject, parse, reading, show } from "./json.ts"
 import { acceptedTypes, expectation, resolveRef } from "./jsonSchema.ts"
 import { compile, type Schemas } from "./jsonSchemaCheck.ts"
 import { jsonSchemaOf, modelCodec, objectSchema, tidy } from "./modelSchema.ts"
@@ -53,13 +53,7 @@ export interface ArgumentsCodec {
  * @since 0.1.0
  */
 export const fromSchema = (schema: Schema.ConstraintDecoder<unknown>): Result.Result<ArgumentsCodec, string> =>
-  Result.flatMap(
-    Result.try({
-      try: () => makeFromSchema(schema),
-      catch: (error) => `the schema cannot be shown as JSON Schema: ${show(error)}`
-    }),
-    (made) => made
-  )
+  reading("the schema cannot be shown as JSON Schema", () => makeFromSchema(schema))
 
 const makeFromSchema = (schema: Schema.ConstraintDecoder<unknown>): Result.Result<ArgumentsCodec, string> => {
   const codec = modelCodec(schema)

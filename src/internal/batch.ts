@@ -255,41 +255,27 @@ const endOf = (exit: Exit.Exit<unknown, unknown>): string => {
 
 /** From the tool's own end to the call's: progress delivered, hooks asked, end emitted. */
 const conclude = (run: Run, batch: Batch, call: Call, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> => {
-  if (call.state === "ended") return lateLog(call, exit)
+  if (hasEnded(call)) return lateLog(call, exit)
   call.state = "started"
   const logged = logCause(call, exit)
-  if (logged !== undefined || call.updates !== undefined) return concludeSlowly(run, batch, call, exit, logged)
-  if (run.stopping) return end(run, call, aborted) ?? Effect.void
-  const final = finalize(batch.scope, call.toolCall, call.ready!, settle(call.ready!.tool, exit))
-  return Effect.isEffect(final)
-    ? concludeHooked(run, call, exit, final)
-    : end(run, call, run.stopping ? aborted : final) ?? Effect.void
+  if (logged === undefined && call.updates === undefined) return concludeNow(run, batch, call, exit)
+  return Effect.andThen(
+    Effect.andThen(logged ?? Effect.void, Effect.suspend(() => Fiber.awaitAll(call.updates ?? []))),
+    Effect.suspend(() => concludeNow(run, batch, call, exit))
+  )
 }
 
-/** The end of a call whose hooks answer with an effect. */
-const concludeHooked = Effect.fnUntraced(
-  function*(run: Run, call: Call, exit: Exit.Exit<unknown, unknown>, finalized: Effect.Effect<Answered>) {
-    const hooked = yield* Effect.exit(Effect.interruptible(finalized))
-    const final = Exit.isSuccess(hooked) ? hooked.value : errorResult("The afterToolCall hook was interrupted")
-    if (hasEnded(call)) return yield* lateLog(call, exit)
-    const pending = end(run, call, run.stopping ? aborted : final)
-    if (pending !== undefined) yield* pending
-  }
-)
-
-/** The end of a call of which something is to be logged, or whose progress is still delivered. */
-const concludeSlowly = Effect.fnUntraced(
-  function*(run: Run, batch: Batch, call: Call, exit: Exit.Exit<unknown, unknown>, logged: Pending) {
-    if (logged !== undefined) yield* logged
-    if (call.updates !== undefined) yield* Fiber.awaitAll(call.updates)
-    const settled = settle(call.ready!.tool, exit)
-    const final = run.stopping ? aborted : finalize(batch.scope, call.toolCall, call.ready!, settled)
-    if (Effect.isEffect(final)) return yield* concludeHooked(run, call, exit, final)
-    if (hasEnded(call)) return yield* lateLog(call, exit)
-    const pending = end(run, call, run.stopping ? aborted : final)
-    if (pending !== undefined) yield* pending
-  }
-)
+const concludeNow = (run: Run, batch: Batch, call: Call, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> => {
+  if (hasEnded(call)) return lateLog(call, exit)
+  if (run.stopping) return end(run, call, aborted) ?? Effect.void
+  const final = finalize(batch.scope, call.toolCall, call.ready!, settle(call.ready!.tool, exit))
+  if (!Effect.isEffect(final)) return end(run, call, run.stopping ? aborted : final) ?? Effect.void
+  return Effect.flatMap(Effect.exit(Effect.interruptible(final)), (hooked) => {
+    if (hasEnded(call)) return lateLog(call, exit)
+    const answer = Exit.isSuccess(hooked) ? hooked.value : errorResult("The afterToolCall hook was interrupted")
+    return end(run, call, run.stopping ? aborted : answer) ?? Effect.void
+  })
+}
 
 // While an effect was awaited, the end of a grace period may have answered the call.
 const hasEnded = (call: Call): boolean => call.state === "ended"

@@ -3,12 +3,10 @@
  * something else, an empty object and the original text beside it (`argumentsText`).
  */
 import * as Result from "effect/Result"
-import type { Json, JsonObject, ToolCall } from "../Messages.ts"
+import type { Json, ToolCall } from "../Messages.ts"
 import { copyJson } from "./copyJson.ts"
 import { encode, parse, wellFormed } from "./json.ts"
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
+import { isJsonObject } from "./record.ts"
 
 /** What was given, as text; of a value that is no JSON a text that is none either, saying why. */
 const originalText = (given: unknown, encoded: Result.Result<Json, string>): string => {
@@ -22,7 +20,7 @@ export const readArguments = (call: ToolCall, given: unknown): ToolCall => {
   if (typeof given === "string" && given.trim() === "") return { ...rest, arguments: {} }
   const parsed = typeof given === "string" ? parse(given) : Result.succeed(given)
   const encoded = Result.flatMap(parsed, encode)
-  if (Result.isSuccess(encoded) && isObject(encoded.success)) {
+  if (Result.isSuccess(encoded) && isJsonObject(encoded.success)) {
     // A copy: a provider may go on changing what it handed over.
     return { ...rest, arguments: typeof given === "string" ? encoded.success : copyJson(encoded.success) }
   }

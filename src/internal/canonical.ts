@@ -1,13 +1,11 @@
 /**
  * JSON as a text that does not depend on the order of keys.
  */
-import type { Json } from "../Messages.ts"
+import { isRecord } from "./record.ts"
 
-const isList = (value: object): value is ReadonlyArray<Json> => Array.isArray(value)
-
-export const canonicalText = (value: Json): string => {
-  if (typeof value !== "object" || value === null) return JSON.stringify(value)
-  if (isList(value)) return `[${value.map(canonicalText).join(",")}]`
-  const fields = Object.keys(value).toSorted().map((key) => `${JSON.stringify(key)}:${canonicalText(value[key]!)}`)
+export const canonicalText = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(canonicalText).join(",")}]`
+  if (!isRecord(value)) return value === undefined ? "undefined" : JSON.stringify(value)
+  const fields = Object.keys(value).toSorted().map((key) => `${JSON.stringify(key)}:${canonicalText(value[key])}`)
   return `{${fields.join(",")}}`
 }

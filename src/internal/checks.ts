@@ -46,9 +46,10 @@ export const checkSchedule = <A extends Schedule.Schedule<unknown> | undefined>(
     ? Result.succeed(value)
     : refuse("InvalidOption", `${name} is ${show(value)}; give a Schedule, such as Schedule.recurs(3).`)
 
-const limitNames: ReadonlyArray<string> = ["turns", "toolCalls", "tokens", "cost", "duration"] satisfies ReadonlyArray<
-  keyof Limits
->
+/** The limits of what is counted, in the order in which they are looked at; whether they count in whole numbers. */
+export const countedLimits = [["turns", true], ["toolCalls", true], ["tokens", false], ["cost", false]] as const
+
+const limitNames: ReadonlyArray<string> = [...countedLimits.map(([name]) => name), "duration"]
 
 /** `where` stands before the names of the limits in messages. */
 export const checkLimits = (limits: Limits, where: string): Checked<Limits> =>
@@ -57,10 +58,7 @@ export const checkLimits = (limits: Limits, where: string): Checked<Limits> =>
     if (unknown !== undefined) {
       yield* refuse("InvalidLimit", `${where}${unknown} is no limit; there are ${limitNames.join(", ")}.`)
     }
-    yield* checkCount(`${where}turns`, limits.turns, true)
-    yield* checkCount(`${where}toolCalls`, limits.toolCalls, true)
-    yield* checkCount(`${where}tokens`, limits.tokens, false)
-    yield* checkCount(`${where}cost`, limits.cost, false)
+    for (const [name, whole] of countedLimits) yield* checkCount(`${where}${name}`, limits[name], whole)
     yield* checkMillis(`${where}duration`, limits.duration, "InvalidLimit", 1)
     return limits
   })

@@ -13,11 +13,12 @@ import type { AgentEvent } from "../Events.ts"
 import { type AssistantMessage, toolCalls } from "../Messages.ts"
 import { RunResult } from "../RunResult.ts"
 import { Accumulator } from "./accumulator.ts"
+import { ask } from "./answer.ts"
 import { type Batch, closeBatch, openBatch } from "./batch.ts"
 import { awaitLeftovers, withinHookTime } from "./deadline.ts"
 import { show } from "./json.ts"
 import * as Log from "./log.ts"
-import { abortedResponse, ask, hookError } from "./response.ts"
+import { abortedResponse, hookError } from "./response.ts"
 import type { Run } from "./run.ts"
 
 /**

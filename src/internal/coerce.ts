@@ -22,7 +22,7 @@
  * @since 0.1.0
  */
 import * as Result from "effect/Result"
-import { encode, type Json, type JsonObject, parse } from "./json.ts"
+import { attempt, encode, type Json, type JsonObject, parse } from "./json.ts"
 import { acceptedTypes, isOfType, resolveRef } from "./jsonSchema.ts"
 import type { Schemas } from "./jsonSchemaCheck.ts"
 import { getField, isJsonObject, isRecord, setField } from "./record.ts"
@@ -170,8 +170,7 @@ const fieldSchemas = (schema: JsonObject, key: string, described: unknown): Read
   return matching.length > 0 ? matching : [schema["additionalProperties"]]
 }
 
-const matches = (pattern: string, key: string): boolean =>
-  Result.getOrElse(Result.try(() => new RegExp(pattern, "u").test(key)), () => false)
+const matches = (pattern: string, key: string): boolean => attempt(() => new RegExp(pattern, "u").test(key)) === true
 
 const visitUnion = (context: Context, members: ReadonlyArray<Json>, value: unknown, hops: number): unknown => {
   const known = context.unions.get(members) ?? new Map<unknown, unknown>()

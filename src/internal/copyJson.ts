@@ -3,13 +3,12 @@
  * small objects that tool calls have.
  */
 import type { Json, JsonObject } from "../Messages.ts"
+import { isList, setField } from "./record.ts"
 
 export const copyJson = <J extends Json>(value: J): J => {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a copy has the type of what it copies
   return copy(value) as J
 }
-
-const isList = (value: object): value is ReadonlyArray<Json> => Array.isArray(value)
 
 const copy = (value: Json): Json => {
   if (typeof value !== "object" || value === null) return value
@@ -18,11 +17,6 @@ const copy = (value: Json): Json => {
 
 const copyObject = (object: JsonObject): JsonObject => {
   const target: Record<string, Json> = {}
-  for (const [key, field] of Object.entries(object)) {
-    // Assigning `__proto__` would set the prototype.
-    if (key === "__proto__") {
-      Object.defineProperty(target, key, { value: copy(field), configurable: true, enumerable: true, writable: true })
-    } else target[key] = copy(field)
-  }
+  for (const [key, field] of Object.entries(object)) setField(target, key, copy(field))
   return target
 }

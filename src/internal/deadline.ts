@@ -6,7 +6,6 @@
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Option from "effect/Option"
 import type { HookName } from "../Errors.ts"
 import * as Log from "./log.ts"
 import type { Run } from "./run.ts"
@@ -33,10 +32,10 @@ export const within = <A, E, R>(
       if (done !== undefined) return Effect.succeed(done)
       return Effect.flatMap(
         Effect.onInterrupt(
-          restore(Effect.raceFirst(Effect.asSome(Fiber.await(fiber)), Effect.as(Effect.sleep(millis), Option.none()))),
+          restore(Effect.raceFirst(Fiber.await(fiber), Effect.as(Effect.sleep(millis), undefined))),
           () => Fiber.interrupt(fiber)
         ),
-        (exit) => Option.isSome(exit) ? Effect.succeed(exit.value) : Effect.as(leave(run, what, fiber), undefined)
+        (exit) => exit === undefined ? Effect.as(leave(run, what, fiber), undefined) : Effect.succeed(exit)
       )
     })
   )

@@ -56,8 +56,10 @@ const listenerError = (event: AgentEvent, failure: Cause.Cause<unknown>): Listen
   return new ListenerError({ event: event.type, message: show(cause), cause })
 }
 
-const inContext = <A, E>(effect: Effect.Effect<A, E>, context: Context.Context<never>): Effect.Effect<A, E> =>
-  Effect.updateContext(effect, (_: Context.Context<never>) => context)
+const inContext = <A, E>(effect: Effect.Effect<A, E>, context: Context.Context<never>): Effect.Effect<A, E> => {
+  const change: (from: Context.Context<never>) => Context.Context<never> = () => context
+  return Effect.updateContext(effect, change)
+}
 
 /** Whether all services of one context are those of the other. */
 const isWithin = (services: Context.Context<never>, context: Context.Context<never>): boolean => {
@@ -206,6 +208,7 @@ export class Emitter {
     const answering: Answering = {
       context: this.#contextOf(receiver),
       event: undefined,
+      // oxlint-disable-next-line no-unused-vars -- Effect wraps functions without a parameter in another one, for each event
       onSuccess: (_) => this.#resume(receiver),
       onFailure: (cause) =>
         Effect.andThen(

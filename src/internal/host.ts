@@ -145,7 +145,7 @@ class Host implements AgentService {
           return Effect.fail(busyPrompting())
         }
         if (this.#closed) return Effect.fail(closed())
-        const messages = Result.andThen(readWhileRunning(options), () => readPrompt(input, options))
+        const messages = Result.flatMap(readWhileRunning(options), () => readPrompt(input, options))
         if (Result.isFailure(messages)) return Effect.fail(messages.failure)
         if (activity === undefined) {
           const paired = pairPrompts(this.#transcript.messages, messages.success, this.#transcriptMode)

@@ -6,10 +6,10 @@ import type { PromptOptions } from "../Agent.ts"
 import { AgentConfigError, InvalidPrompt } from "../Errors.ts"
 import { type AgentMessage, user } from "../Messages.ts"
 import { checkOneOf } from "./checks.ts"
-import { show, wellFormed } from "./json.ts"
+import { reading, wellFormed } from "./json.ts"
 import { type Paired, pairUp } from "./pairing.ts"
 import { needsOthers } from "./queued.ts"
-import { readMessages } from "./readMessages.ts"
+import { readMessages, unreadable } from "./readMessages.ts"
 
 const readTranscript = (
   messages: ReadonlyArray<AgentMessage>
@@ -86,13 +86,7 @@ export const readPrompt = (
     return Result.succeed([user([{ type: "text", text: wellFormed(input) }])])
   }
   return Result.mapError(
-    Result.flatMap(
-      Result.try({
-        try: () => promptMessages(input, images),
-        catch: (failure) => `it cannot be read: ${show(failure)}`
-      }),
-      readMessages
-    ),
+    reading(unreadable, () => readMessages(promptMessages(input, images))),
     (problem) =>
       new InvalidPrompt({ reason: "InvalidMessage", message: `The prompt's messages do not decode: ${problem}` })
   )

@@ -299,7 +299,13 @@ export const show = (value: unknown, maxBytes = maxShownBytes): string =>
   excerpt(attempt(() => describe(value, 0)) ?? "a value that cannot be read", maxBytes)
 
 /** What a function answers, or nothing if it throws. */
-const attempt = <A>(evaluate: () => A): A | undefined => Result.getOrUndefined(Result.try(evaluate))
+export const attempt = <A>(evaluate: () => A): A | undefined => Result.getOrUndefined(Result.try(evaluate))
+
+/** What a function reads of something that may throw when it is looked at; then it fails with `problem` and what was thrown. */
+export const reading = <A>(problem: string, read: () => Result.Result<A, string>): Result.Result<A, string> => {
+  const result = Result.try(read)
+  return Result.isSuccess(result) ? result.success : Result.fail(`${problem}: ${show(result.failure)}`)
+}
 
 const describe = (value: unknown, depth: number): string => {
   switch (typeof value) {

@@ -5,7 +5,7 @@
  */
 import * as JsonPointer from "effect/JsonPointer"
 import { excerpt, type Json, type JsonObject } from "./json.ts"
-import { isJsonObject, isRecord } from "./record.ts"
+import { isJsonObject, isList, isRecord } from "./record.ts"
 
 /**
  * What a `$ref` within a document points to, `undefined` when it leads nowhere or out of the document.
@@ -18,12 +18,10 @@ export const resolveRef = (document: JsonObject, ref: unknown): Json | undefined
   let target: Json | undefined = tokens === undefined ? undefined : document
   for (const token of tokens ?? []) {
     if (isJsonObject(target)) target = Object.hasOwn(target, token) ? target[token] : undefined
-    else target = isArray(target) ? target[Number(token)] : undefined
+    else target = isList(target) ? target[Number(token)] : undefined
   }
   return target
 }
-
-const isArray = (value: Json | undefined): value is ReadonlyArray<Json> => Array.isArray(value)
 
 /**
  * The values a schema lists, if it does.

@@ -11,9 +11,9 @@
  *
  * @since 0.1.0
  */
-import * as Result from "effect/Result"
+import { canonicalText } from "./canonical.ts"
 import { issueLine, maxIssues, moreIssues, received } from "./issues.ts"
-import type { Json, JsonObject } from "./json.ts"
+import { attempt, type Json, type JsonObject } from "./json.ts"
 import { acceptedTypes, expectation, isOfType, listedValues, resolveRef } from "./jsonSchema.ts"
 import { getField, isJsonObject, isRecord } from "./record.ts"
 
@@ -180,14 +180,7 @@ const enumRule: Rule = (schema, { document }) => {
 
 /** What two JSON values share exactly if they are equal; NUL keeps the texts of structures apart from other texts. */
 const identity = (value: unknown): unknown =>
-  typeof value === "object" && value !== null ? `\0${canonical(value)}` : value
-
-const canonical = (value: unknown): string => {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
-  if (!isRecord(value)) return value === undefined ? "undefined" : JSON.stringify(value)
-  const fields = Object.keys(value).toSorted().map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`)
-  return `{${fields.join(",")}}`
-}
+  typeof value === "object" && value !== null ? `\0${canonicalText(value)}` : value
 
 type Bound = readonly [limit: number, test: (value: number, limit: number) => boolean, words: string]
 
@@ -240,9 +233,7 @@ const codePoints = (text: string): number => {
 /** The expression of a pattern; one that is none here is not understood. */
 const toRegExp = (pattern: unknown): RegExp | undefined =>
   typeof pattern === "string"
-    ? Result.getOrUndefined(
-      Result.orElse(Result.try(() => new RegExp(pattern, "u")), () => Result.try(() => new RegExp(pattern)))
-    )
+    ? attempt(() => new RegExp(pattern, "u")) ?? attempt(() => new RegExp(pattern))
     : undefined
 
 const textRule: Rule = (schema) => {

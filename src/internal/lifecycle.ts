@@ -6,7 +6,7 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import { Budget } from "../Budget.ts"
 import { type ListenerError, ModelError, type RunError, RunOutcome } from "../Errors.ts"
 import { close, takeOver } from "./closing.ts"
@@ -19,8 +19,8 @@ const outcomeOf = (run: Run, exit: Exit.Exit<RunOutcome, RunError>): RunOutcome 
   if (run.stop !== undefined) return run.stop
   if (run.stopping) return RunOutcome.Aborted()
   if (Exit.isSuccess(exit)) return exit.value
-  const error = Cause.findErrorOption(exit.cause)
-  if (Option.isSome(error)) return RunOutcome.Failed({ error: error.value })
+  const error = Cause.findError(exit.cause)
+  if (Result.isSuccess(error)) return RunOutcome.Failed({ error: error.success })
   const defect = Cause.squash(exit.cause)
   return RunOutcome.Failed({ error: new ModelError({ reason: "Unknown", message: show(defect), cause: defect }) })
 }

@@ -93,7 +93,8 @@ class Buffer {
   }
 
   #takeAll(): ReadonlyArray<ObservedEvent> {
-    const kept = MutableList.takeAll(this.#kept)
+    const kept = MutableList.toArray(this.#kept)
+    this.#kept = MutableList.make()
     const missed = [
       ...gap(this.#missedBefore),
       ...(this.#end === undefined ? [] : [this.#end]),

@@ -7,6 +7,7 @@
 import * as Schema from "effect/Schema"
 import * as SchemaParser from "effect/SchemaParser"
 import * as SchemaTransformation from "effect/SchemaTransformation"
+import { isRecord } from "./record.ts"
 
 /** A text that may be absent. */
 export const optionalString = Schema.optionalKey(Schema.String)
@@ -53,7 +54,7 @@ export const openUnion = <A>(
   return Schema.declareConstructor<A>()(
     [],
     () => (input, _self, options) => {
-      const tag = typeof input === "object" && input !== null && key in input ? Reflect.get(input, key) : undefined
+      const tag = isRecord(input) ? input[key] : undefined
       return (parsers.get(tag) ?? parseOther)(input, options)
     },
     { identifier, toCodecJson: () => Schema.link<A>()(asUnion(), SchemaTransformation.passthrough()) }

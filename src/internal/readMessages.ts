@@ -2,27 +2,27 @@
  * Messages that come from outside: hosts, hooks, queues.
  */
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
+import * as SchemaParser from "effect/SchemaParser"
 import { type AgentMessage, Transcript } from "../Messages.ts"
 import { copyJson } from "./copyJson.ts"
-import { encode, show } from "./json.ts"
+import { encode, reading, show } from "./json.ts"
+import { isRecord } from "./record.ts"
 
-const decode = Schema.decodeUnknownResult(Transcript)
+const decode = SchemaParser.decodeUnknownResult(Transcript)
+
+const formatIssue = SchemaIssue.makeFormatterDefault()
 
 /** A copy of the messages, as the JSON they stand for, their text well formed; fails with what does not decode. */
 export const readMessages = (messages: unknown): Result.Result<ReadonlyArray<AgentMessage>, string> =>
-  guarded(() => read(messages))
+  reading(unreadable, () => read(messages))
 
 /** Getters and proxies in what is given may throw. */
-const guarded = <A>(reading: () => Result.Result<A, string>): Result.Result<A, string> =>
-  Result.flatMap(
-    Result.try({ try: reading, catch: (failure) => `it cannot be read: ${show(failure)}` }),
-    (result) => result
-  )
+export const unreadable = "it cannot be read"
 
 const read = (messages: unknown): Result.Result<ReadonlyArray<AgentMessage>, string> =>
   Array.isArray(messages)
-    ? Result.flatMap(encode(messages), (json) => Result.mapError(decode(copyJson(json)), (error) => error.message))
+    ? Result.flatMap(encode(messages), (json) => Result.mapError(decode(copyJson(json)), formatIssue))
     : Result.fail(`expected a list of messages, got ${messages === null ? "null" : typeof messages}`)
 
 /**
@@ -34,7 +34,7 @@ export const mendMessages = <M extends AgentMessage>(
   messages: ReadonlyArray<M>,
   isKnown: (message: M) => boolean = () => false
 ): Result.Result<ReadonlyArray<M>, string> =>
-  guarded(() => {
+  reading(unreadable, () => {
     if (!Array.isArray(messages)) return Result.fail(`expected a list of messages, got ${typeof messages}`)
     if (messages.findIndex((message) => !isKnown(message)) < 0) return Result.succeed(messages)
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- text apart, encoding JSON changes nothing
@@ -48,14 +48,11 @@ export const mendMessages = <M extends AgentMessage>(
 export const readContext = (
   messages: ReadonlyArray<AgentMessage>
 ): Result.Result<ReadonlyArray<AgentMessage>, string> =>
-  guarded(() =>
+  reading(unreadable, () =>
     Result.flatMap(mendMessages(messages), (mended) => {
       const at = mended.findIndex((message) => !hasParts(message))
       return at < 0 ? Result.succeed(mended) : Result.fail(`message ${at} is none: ${show(mended[at])}`)
-    })
-  )
-
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null
+    }))
 
 const isBlock = (block: unknown): boolean =>
   isRecord(block) && (block.type === "text"

@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-import type { JsonObject } from "./json.ts"
+import type { Json, JsonObject } from "./json.ts"
 
 /**
  * Whether a value is an object of JSON's kind: neither null nor an array.
@@ -21,6 +21,14 @@ export const isRecord = (value: unknown): value is { readonly [key: string]: unk
  * @since 0.1.0
  */
 export const isJsonObject = (value: unknown): value is JsonObject => isRecord(value)
+
+/**
+ * Whether a part of a JSON document is a list. `Array.isArray` alone would give one of anything that can be changed.
+ *
+ * @category guards
+ * @since 0.1.0
+ */
+export const isList = (value: unknown): value is ReadonlyArray<Json> => Array.isArray(value)
 
 /**
  * A field the object itself has, `undefined` if it has none: `constructor` and the like are not found in the prototype.

@@ -7,10 +7,10 @@
  */
 import type { AgentMessage, SystemMessage } from "../Messages.ts"
 import type { Json, TextContent, ToolDeclaration } from "./content.ts"
+import { isList, isRecord } from "./record.ts"
 
 const isText = (block: unknown): block is TextContent =>
-  typeof block === "object" && block !== null && "type" in block && block.type === "text" &&
-  "text" in block && typeof block.text === "string"
+  isRecord(block) && block.type === "text" && typeof block.text === "string"
 
 /** The text of message content, its text blocks joined by line breaks; source: pi-ai's `contentText`. */
 export const contentText = (content: unknown): string => {
@@ -159,16 +159,14 @@ export const systemMessage = (messages: Iterable<AgentMessage>): SystemMessage |
  */
 export const systemPrompt = (messages: Iterable<AgentMessage>): string => new Replay(messages).systemPrompt()
 
-const isArray = (value: Json): value is ReadonlyArray<Json> => Array.isArray(value)
-
 /** Whether two JSON values are equal as structures; a field that is `undefined` counts as absent. */
 const sameJson = (left: Json | undefined, right: Json | undefined): boolean => {
   if (left === right) return true
   if (typeof left !== "object" || typeof right !== "object" || left === null || right === null) return false
-  if (isArray(left)) {
-    return isArray(right) && left.length === right.length && left.every((item, index) => sameJson(item, right[index]))
+  if (isList(left)) {
+    return isList(right) && left.length === right.length && left.every((item, index) => sameJson(item, right[index]))
   }
-  if (isArray(right)) return false
+  if (isList(right)) return false
   let fields = 0
   for (const key of Object.keys(left)) {
     if (left[key] === undefined) continue

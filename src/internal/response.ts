@@ -18,6 +18,7 @@ import {
 } from "../Messages.ts"
 import type { Model, StreamEvent, StreamRequest } from "../StreamFn.ts"
 import { Accumulator } from "./accumulator.ts"
+import { asEffect, ask, inTurn, type OrEffect, whenAnswered } from "./answer.ts"
 import { withinHookTime } from "./deadline.ts"
 import { show } from "./json.ts"
 import * as Log from "./log.ts"
@@ -39,13 +40,6 @@ export const naming =
       Effect.interruptible(withinHookTime(run, hook, effect)),
       (cause): Effect.Effect<never, HookError> => run.stopping ? Effect.interrupt : Effect.fail(hookError(hook, cause))
     )
-
-/** Effects of answers that may be plain values; whatever is thrown on the way is a defect of the effect. */
-export const ask = <A, E, R>(answer: () => A | Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.suspend(() => {
-    const given = answer()
-    return Effect.isEffect(given) ? given : Effect.succeed(given)
-  })
 
 /**
  * What a hook answers, at once if it can, else the effect of its answer: a hook that needs no effect costs none. Its
@@ -82,25 +76,15 @@ const mended = <M extends AgentMessage>(
     )
   )
 
-/** What the hooks, from the one that has just been asked, and the conversion make of the conversation. */
-const transformed = Effect.fnUntraced(function*(run: Run, from: number, first: Transformed) {
-  const { conversion, hooks: { transformContext } } = run.functions
-  let messages: ReadonlyArray<AgentMessage> = run.context.messages
-  for (let n = from; n < transformContext.length; n++) {
-    const current = messages
-    const answer = n === from ? first : askHook(run, "transformContext", () => transformContext[n]!(current))
-    messages = Effect.isEffect(answer) ? yield* answer : answer
-    if (run.stopping) return yield* Effect.interrupt
-    if (messages !== current) messages = yield* mended(run, "transformContext", messages)
-  }
-  if (messages === run.context.messages && conversion === defaultConversion) return asItStands(run)
-  const chosen = messages
-  const converted = yield* naming(run, "convertToLlm")(ask(() => conversion.convert(chosen)))
-  const normal = normalize(yield* mended(run, "convertToLlm", converted))
-  return { ...normal, tools: declaredTools(normal.messages) }
-})
-
-type Transformed = ReadonlyArray<AgentMessage> | Effect.Effect<ReadonlyArray<AgentMessage>, HookError>
+/** What the conversion makes of the conversation. */
+const converted = (run: Run, chosen: ReadonlyArray<AgentMessage>): Effect.Effect<Conversation, HookError> =>
+  naming(run, "convertToLlm")(ask(() => run.functions.conversion.convert(chosen))).pipe(
+    Effect.flatMap((messages) => mended(run, "convertToLlm", messages)),
+    Effect.map((messages) => {
+      const normal = normalize(messages)
+      return { ...normal, tools: declaredTools(normal.messages) }
+    })
+  )
 
 /** The conversation that no hook and no conversion changes: it costs the same however long it is. */
 const asItStands = (run: Run): Conversation => {
@@ -108,54 +92,43 @@ const asItStands = (run: Run): Conversation => {
   return { messages, tools: run.context.replay.declaredTools(), splitPairs }
 }
 
-/** Hooks that give the messages back at once, as they are, cost no effect. */
-const conversation = (run: Run): Conversation | Effect.Effect<Conversation, HookError> => {
+/** What the hooks and the conversion make of it. Hooks that give the messages back at once, as they are, cost no effect. */
+const conversation = (run: Run): OrEffect<Conversation, HookError> => {
   const { conversion, hooks: { transformContext } } = run.functions
   const { messages } = run.context
-  if (conversion !== defaultConversion && transformContext.length === 0) return transformed(run, 0, messages)
-  for (let n = 0; n < transformContext.length; n++) {
-    const answer = askHook(run, "transformContext", () => transformContext[n]!(messages))
-    const last = n === transformContext.length - 1
-    if (answer !== messages || (last && conversion !== defaultConversion)) return transformed(run, n, answer)
-    if (run.stopping) return Effect.interrupt
-  }
-  return asItStands(run)
+  const transformed = inTurn(
+    transformContext,
+    messages,
+    (current: ReadonlyArray<AgentMessage>, hook) =>
+      whenAnswered(
+        askHook(run, "transformContext", () => hook(current)),
+        (given) =>
+          run.stopping ? Effect.interrupt : given === current ? current : mended(run, "transformContext", given)
+      )
+  )
+  return whenAnswered(
+    transformed,
+    (chosen) => chosen === messages && conversion === defaultConversion ? asItStands(run) : converted(run, chosen)
+  )
 }
 
 const asKey = (key: Redacted.Redacted | string | undefined | void): Redacted.Redacted | undefined =>
   typeof key === "string" ? Redacted.make(key) : key === undefined ? undefined : key
 
-/** The key of the first hook that has one. */
-const keyFor = (run: Run, model: Model): Key | Effect.Effect<Key, HookError> => {
-  const { apiKey } = run.hooks
-  for (let n = 0; n < apiKey.length; n++) {
-    const answer = askHook(run, "apiKey", () => apiKey[n]!(model))
-    if (Effect.isEffect(answer)) return keyFrom(run, model, n, answer)
-    if (run.stopping) return Effect.interrupt
-    const key = asKey(answer)
-    if (key !== undefined) return key
-  }
-  return undefined
-}
-
 type Key = Redacted.Redacted | undefined
 
-/** Asks the hooks from the one whose answer is an effect. */
-const keyFrom = Effect.fnUntraced(function*(
-  run: Run,
-  model: Model,
-  from: number,
-  first: Effect.Effect<Redacted.Redacted | string | undefined | void, HookError>
-) {
-  const { apiKey } = run.hooks
-  for (let n = from; n < apiKey.length; n++) {
-    const answer = n === from ? first : askHook(run, "apiKey", () => apiKey[n]!(model))
-    const key = asKey(Effect.isEffect(answer) ? yield* answer : answer)
-    if (run.stopping) return yield* Effect.interrupt
-    if (key !== undefined) return key
-  }
-  return undefined
-})
+/** The key of the first hook that has one. */
+const keyFor = (run: Run, model: Model): OrEffect<Key, HookError> =>
+  inTurn(
+    run.hooks.apiKey,
+    undefined,
+    (key: Key, hook) =>
+      key ??
+        whenAnswered(
+          askHook(run, "apiKey", () => hook(model)),
+          (given) => run.stopping ? Effect.interrupt : asKey(given)
+        )
+  )
 
 const incomplete = (): ModelError =>
   new ModelError({ reason: "IncompleteStream", message: "The model's stream ended without a final event" })
@@ -189,10 +162,7 @@ interface Asked {
 /** The response to the run's conversation as it stands; the error, typed, when the message's stop reason is one. */
 export const respond = (run: Run, asked: Asked): Effect.Effect<AssistantMessage, RunError> => {
   run.requested = asked
-  const chosen = conversation(run)
-  return Effect.isEffect(chosen)
-    ? Effect.flatMap(chosen, (given) => requestWith(run, asked, given))
-    : requestWith(run, asked, chosen)
+  return asEffect(whenAnswered(conversation(run), (chosen) => requestWith(run, asked, chosen)))
 }
 
 const requestWith = (run: Run, asked: Asked, chosen: Conversation): Effect.Effect<AssistantMessage, RunError> => {
@@ -205,12 +175,8 @@ const requestWith = (run: Run, asked: Asked, chosen: Conversation): Effect.Effec
   )
 }
 
-const authorized = (run: Run, asked: Asked, chosen: Conversation): Effect.Effect<AssistantMessage, RunError> => {
-  const key = keyFor(run, asked.model)
-  return Effect.isEffect(key)
-    ? Effect.flatMap(key, (apiKey) => receive(run, asked, chosen, apiKey))
-    : receive(run, asked, chosen, key)
-}
+const authorized = (run: Run, asked: Asked, chosen: Conversation): Effect.Effect<AssistantMessage, RunError> =>
+  asEffect(whenAnswered(keyFor(run, asked.model), (apiKey) => receive(run, asked, chosen, apiKey)))
 
 const receive = (
   run: Run,

@@ -5,6 +5,7 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
+import * as SchemaParser from "effect/SchemaParser"
 import { AgentMessage } from "../Messages.ts"
 import { emptyUsage } from "./content.ts"
 import { encode, formatPath, type Path } from "./json.ts"
@@ -110,7 +111,7 @@ const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
  */
 const decodeParts = (json: unknown, losses: Map<string, Loss>): AgentMessage | undefined => {
   if (Schema.is(AgentMessage)(json)) return json
-  const decode = Schema.decodeUnknownResult(AgentMessage, { errors: "all" })
+  const decode = SchemaParser.decodeUnknownResult(AgentMessage, { errors: "all" })
   let value = json
   for (;;) {
     const decoded = decode(value)
@@ -118,7 +119,7 @@ const decodeParts = (json: unknown, losses: Map<string, Loss>): AgentMessage | u
     const fields = new Set<string>()
     const elements = new Set<string>()
     const filled: Record<string, unknown> = {}
-    for (const issue of formatIssues(decoded.failure.issue).issues) {
+    for (const issue of formatIssues(decoded.failure).issues) {
       const path = (issue.path ?? []).map((segment) => typeof segment === "object" ? segment.key : segment)
       const place = holds(value, path) ? path : path.slice(0, -1)
       const [name] = path

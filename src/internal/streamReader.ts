@@ -158,12 +158,12 @@ export const read = <A, E>(
     const close = reader.close(exit)
     if (close === undefined) return then(outcome)
     return Effect.matchCauseEffect(close, {
-      onSuccess: (_) => then(outcome),
+      onSuccess: () => then(outcome),
       onFailure: (cause) => then(Cause.isCause(outcome) ? Cause.combine(outcome, cause) : cause)
     })
   }
   return Effect.matchCauseEffect(reader.read(stream), {
-    onSuccess: (_) => closed(reader.ended, Exit.void),
+    onSuccess: () => closed(reader.ended, Exit.void),
     onFailure: (cause) => {
       const done = Pull.filterDone(cause)
       return closed(Result.isSuccess(done) ? reader.ended : done.failure, Exit.failCause(cause))

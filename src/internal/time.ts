@@ -2,7 +2,7 @@
  * The time of a clock.
  */
 import type * as Clock from "effect/Clock"
-import * as Result from "effect/Result"
+import { attempt } from "./json.ts"
 
 /** While the clock throws, its last time counts: what waits for a run must not wait for ever. */
 export class Time {
@@ -15,8 +15,6 @@ export class Time {
 
   /** Milliseconds. */
   now(): number {
-    const read = Result.try(() => this.#clock.currentTimeMillisUnsafe())
-    if (Result.isSuccess(read)) this.#last = read.success
-    return this.#last
+    return this.#last = attempt(() => this.#clock.currentTimeMillisUnsafe()) ?? this.#last
   }
 }

@@ -8,8 +8,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import type { HookSet, RunContext, ToolCallDecision, ToolResultPatch } from "../Hooks.ts"
-import type { AssistantMessage, Json, ToolCall } from "../Messages.ts"
+import type { AssistantMessage, ToolCall } from "../Messages.ts"
 import type { Any, CallContext, NestedCall, Services, ToolCallOutcome, ToolOutput, ToolResult } from "../Tools.ts"
+import { asEffect, ask, guarded, inTurn, type OrEffect, whenAnswered } from "./answer.ts"
 import { validationMessage } from "./arguments.ts"
 import { givenArguments, readArguments } from "./callArguments.ts"
 import { copyJson } from "./copyJson.ts"
@@ -100,35 +101,12 @@ const decided = (ready: Ready, decision: ToolCallDecision | void): Answered | Re
   return decision?._tag === "AllowWith" ? { ...ready, args: decision.args } : ready
 }
 
-/** Asks the hooks from the one whose answer is an effect. */
-const askHooks = Effect.fnUntraced(function*(
-  scope: CallScope,
-  toolCall: ToolCall,
-  ready: Ready,
-  from: number,
-  first: Effect.Effect<ToolCallDecision | void, unknown>
-) {
-  const { assistantMessage, context, hooks: { beforeToolCall } } = scope.host
-  let passed = decided(ready, yield* scope.host.inTime("beforeToolCall", first))
-  for (let n = from + 1; n < beforeToolCall.length && passed._tag === "Ready"; n++) {
-    if (scope.host.stopping) return yield* Effect.interrupt
-    const answer = beforeToolCall[n]!({ toolCall, args: passed.args, assistantMessage, context })
-    passed = decided(passed, Effect.isEffect(answer) ? yield* scope.host.inTime("beforeToolCall", answer) : answer)
-  }
-  return passed
-})
-
 const decode = (tool: Any, given: unknown): Answered | Ready => {
   const decoded = Result.getOrThrow(tool.parameters).decode(given)
   return Result.isSuccess(decoded)
     ? { _tag: "Ready", tool, args: decoded.success }
     : errorResult(validationMessage(tool.name, decoded.failure, given))
 }
-
-const afterPreparation = Effect.fnUntraced(function*(tool: Any, given: Json) {
-  const answer = tool.prepareArguments!(given)
-  return decode(tool, Effect.isEffect(answer) ? yield* withoutServices(answer) : answer)
-})
 
 type Gate = Answered | Ready
 
@@ -146,26 +124,22 @@ const withoutServices = (effect: Effect.Effect<unknown, unknown, unknown>): Effe
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see above
   effect as Effect.Effect<unknown, unknown>
 
-const failedGate = unlessInterrupted((cause): Gate => errorResult(show(Cause.squash(cause))))
+const failedHook = unlessInterrupted((cause) => errorResult(show(Cause.squash(cause))))
 
 /** Asks the hooks; those that answer at once cost no effect. */
-const throughHooks = (scope: CallScope, toolCall: ToolCall, gate: Gate): Gate | Effect.Effect<Gate> => {
-  const { beforeToolCall } = scope.host.hooks
+const throughHooks = ({ host }: CallScope, toolCall: ToolCall, gate: Gate): OrEffect<Gate> => {
+  const { beforeToolCall } = host.hooks
   if (beforeToolCall.length === 0) return gate
-  const { assistantMessage, context } = scope.host
-  let passed = gate
-  for (let n = 0; n < beforeToolCall.length && passed._tag === "Ready"; n++) {
-    if (scope.host.stopping) return Effect.interrupt
-    const ready = passed
-    const asked = Result.try(() => {
-      const answer = beforeToolCall[n]!({ toolCall, args: ready.args, assistantMessage, context })
-      return Effect.isEffect(answer) ? askHooks(scope, toolCall, ready, n, answer) : decided(ready, answer)
-    })
-    if (Result.isFailure(asked)) return failedGate(Cause.die(asked.failure))
-    if (Effect.isEffect(asked.success)) return Effect.catchCause(asked.success, failedGate)
-    passed = asked.success
+  const { assistantMessage, context } = host
+  const change = (passed: Gate, hook: HookSet["beforeToolCall"][number]): OrEffect<Gate, unknown> => {
+    if (passed._tag === "Answered") return passed
+    if (host.stopping) return Effect.interrupt
+    const answer = hook({ toolCall, args: passed.args, assistantMessage, context })
+    return Effect.isEffect(answer)
+      ? Effect.map(host.inTime("beforeToolCall", answer), (decision) => decided(passed, decision))
+      : decided(passed, answer)
   }
-  return passed
+  return guarded(() => inTurn(beforeToolCall, gate, change), failedHook)
 }
 
 /**
@@ -185,15 +159,11 @@ export const prepare = (scope: CallScope, toolCall: ToolCall): Gate | Effect.Eff
     )
   }
   if (tool.prepareArguments === undefined) return throughHooks(scope, toolCall, decode(tool, given.success))
+  // They ask for services of the tool's set.
+  const prepared = withoutServices(ask(() => tool.prepareArguments!(given.success)))
   return Effect.flatMap(
-    Effect.catchCause(
-      provideTool(scope, afterPreparation(tool, given.success)),
-      failedGate
-    ),
-    (gate) => {
-      const next = throughHooks(scope, toolCall, gate)
-      return Effect.isEffect(next) ? next : Effect.succeed(next)
-    }
+    Effect.catchCause(provideTool(scope, Effect.map(prepared, (args) => decode(tool, args))), failedHook),
+    (gate) => asEffect(throughHooks(scope, toolCall, gate))
   )
 }
 
@@ -265,35 +235,7 @@ const checked = ({ tool }: Ready, { isError, result }: Answered): Answered => {
   return Result.isSuccess(output) ? answered(output.success, isError) : errorResult(output.failure)
 }
 
-/** Asks the hooks from the one whose answer is an effect. */
-const patch = Effect.fnUntraced(function*(
-  scope: CallScope,
-  toolCall: ToolCall,
-  ready: Ready,
-  outcome: Answered,
-  from: number,
-  first: Effect.Effect<ToolResultPatch | void, unknown>
-) {
-  const { assistantMessage, context, hooks: { afterToolCall } } = scope.host
-  let current = changed(outcome, yield* scope.host.inTime("afterToolCall", first))
-  for (let n = from + 1; n < afterToolCall.length; n++) {
-    if (scope.host.stopping) return yield* Effect.interrupt
-    const answer = afterToolCall[n]!({
-      toolCall,
-      args: ready.args,
-      assistantMessage,
-      context,
-      ...outcomeFields(current)
-    })
-    current = changed(current, Effect.isEffect(answer) ? yield* scope.host.inTime("afterToolCall", answer) : answer)
-  }
-  if (scope.host.stopping) return yield* Effect.interrupt
-  return checked(ready, current)
-})
-
 const outcomeFields = ({ isError, result }: Answered) => ({ result, isError })
-
-const failedPatch = unlessInterrupted((cause) => errorResult(show(Cause.squash(cause))))
 
 /** Lets the `afterToolCall` hooks change a result (T5); those that answer at once cost no effect. */
 export const finalize = (
@@ -302,30 +244,26 @@ export const finalize = (
   ready: Ready,
   outcome: Answered
 ): Answered | Effect.Effect<Answered> => {
-  const { afterToolCall } = scope.host.hooks
+  const { host } = scope
+  const { afterToolCall } = host.hooks
   if (afterToolCall.length === 0) return outcome
-  const { assistantMessage, context } = scope.host
-  let current = outcome
-  for (let n = 0; n < afterToolCall.length; n++) {
-    const before = current
-    const asked = Result.try(() => {
-      const answer = afterToolCall[n]!({
-        toolCall,
-        args: ready.args,
-        assistantMessage,
-        context,
-        ...outcomeFields(before)
-      })
-      return Effect.isEffect(answer) ? patch(scope, toolCall, ready, before, n, answer) : changed(before, answer)
-    })
-    if (Result.isFailure(asked)) return failedPatch(Cause.die(asked.failure))
-    if (Effect.isEffect(asked.success)) return Effect.catchCause(asked.success, failedPatch)
-    if (scope.host.stopping) return Effect.interrupt
-    current = asked.success
+  const { assistantMessage, context } = host
+  const { args } = ready
+  const change = (current: Answered, hook: HookSet["afterToolCall"][number]): OrEffect<Answered, unknown> => {
+    if (host.stopping) return Effect.interrupt
+    const answer = hook({ toolCall, args, assistantMessage, context, ...outcomeFields(current) })
+    return Effect.isEffect(answer)
+      ? Effect.map(host.inTime("afterToolCall", answer), (patch) => changed(current, patch))
+      : changed(current, answer)
   }
-  const last = current
-  const result = Result.try(() => checked(ready, last))
-  return Result.isSuccess(result) ? result.success : failedPatch(Cause.die(result.failure))
+  return guarded(
+    () =>
+      whenAnswered(
+        inTurn(afterToolCall, outcome, change),
+        (last) => host.stopping ? Effect.interrupt : checked(ready, last)
+      ),
+    failedHook
+  )
 }
 
 /**

@@ -6,13 +6,11 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { Usage } from "../Messages.ts"
 import type { Content, ToolResult } from "../Tools.ts"
-import { encode, show, wellFormed } from "./json.ts"
+import { encode, reading, wellFormed } from "./json.ts"
+import { isRecord } from "./record.ts"
 
 const kindOf = (value: unknown): string =>
   value === null ? "null" : Array.isArray(value) ? "a list" : typeof value === "object" ? "an object" : typeof value
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 
 const isContentBlock = (block: unknown): boolean =>
   isRecord(block) && (
@@ -63,12 +61,8 @@ const describe = (value: object): string => {
 }
 
 /** The result, or what is wrong with the output, naming the tool. Getters and proxies in it may throw. */
-export const readOutput = (tool: string, output: unknown): Result.Result<ToolResult, string> => {
-  const read = Result.try(() => readUnguarded(tool, output))
-  return Result.isSuccess(read)
-    ? read.success
-    : Result.fail(`Tool "${tool}" returned a result that cannot be read: ${show(read.failure)}`)
-}
+export const readOutput = (tool: string, output: unknown): Result.Result<ToolResult, string> =>
+  reading(`Tool "${tool}" returned a result that cannot be read`, () => readUnguarded(tool, output))
 
 const readUnguarded = (tool: string, output: unknown): Result.Result<ToolResult, string> => {
   if (typeof output === "string") return Result.succeed({ content: text(output) })

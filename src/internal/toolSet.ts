@@ -9,6 +9,7 @@ import { type Any, type ExecutionMode, TypeId } from "../Tools.ts"
 import { checkOneOf, checkSchedule } from "./checks.ts"
 import { withoutAmbient } from "./currentRun.ts"
 import { encode, wellFormed } from "./json.ts"
+import { isRecord } from "./record.ts"
 
 interface Catalog {
   readonly tools: ReadonlyArray<Any>
@@ -22,7 +23,7 @@ export interface ToolSet extends Catalog {
 
 export const executionModes: ReadonlyArray<ExecutionMode> = ["parallel", "sequential"]
 
-const isTool = (tool: unknown): boolean => typeof tool === "object" && tool !== null && TypeId in tool
+const isTool = (tool: unknown): boolean => isRecord(tool) && TypeId in tool
 
 const problemOf = (tool: Any, byName: ReadonlyMap<string, Any>): AgentConfigError | undefined => {
   const problem = (reason: AgentConfigError["reason"], message: string) => new AgentConfigError({ reason, message })
@@ -49,7 +50,7 @@ const problemOf = (tool: Any, byName: ReadonlyMap<string, Any>): AgentConfigErro
     )
   }
   if (Result.isFailure(tool.timeout)) return problem("InvalidTimeout", tool.timeout.failure)
-  const option = Result.andThen(
+  const option = Result.flatMap(
     checkSchedule(`The retry of tool "${tool.name}"`, tool.retry),
     () => checkOneOf(`The executionMode of tool "${tool.name}"`, tool.executionMode, executionModes)
   )
