@@ -16,8 +16,9 @@ import type * as Stream from "effect/Stream"
 import { Budget } from "./Budget.ts"
 import { CannotContinue, HookError, type RunError, RunOutcome } from "./Errors.ts"
 import type { AgentEvent } from "./Events.ts"
-import type { FinishedTurn, RequestUpdate, TurnDecision } from "./Hooks.ts"
+import type { FinishedTurn, RequestUpdate, TurnDecision, TurnUpdate } from "./Hooks.ts"
 import { admit } from "./internal/admit.ts"
+import { asEffect, inTurn, type OrEffect, whenAnswered } from "./internal/answer.ts"
 import { openBatch, runBatch } from "./internal/batch.ts"
 import { withoutAmbient, withoutRun } from "./internal/currentRun.ts"
 import { type Pending, subscriber } from "./internal/emitter.ts"
@@ -91,14 +92,21 @@ const loop = Effect.fnUntraced(function*(run: Run, steered: boolean): Effect.fn.
     while (toolResults || run.held !== undefined) {
       if (firstTurn) firstTurn = false
       else {
-        if (hooks.prepareNextTurn.length > 0) prepared = yield* prepareNextTurn(run)
+        if (hooks.prepareNextTurn.length > 0) {
+          const asked = prepareNextTurn(run)
+          prepared = Effect.isEffect(asked) ? yield* asked : asked
+        }
         if ((pending = hold(run, steering)) !== undefined) yield* pending
         if ((pending = run.emit(turnStart)) !== undefined) yield* pending
       }
       // The tools that are declared here are those of this request, whatever a listener sets meanwhile.
       let { tools } = run.settings
       if (needsInjection(run, prepared)) tools = yield* inject(run, prepared)
-      if (hooks.prepareRequest.length > 0) tools = yield* prepareRequest(run)
+      if (hooks.prepareRequest.length > 0) {
+        const asked = prepareRequest(run)
+        if (Effect.isEffect(asked)) yield* asked
+        tools = needsInjection(run, noMessages) ? yield* inject(run, noMessages) : run.settings.tools
+      }
 
       const { model, thinkingLevel, toolExecution } = run.settings
       const message = yield* respond(run, { model, thinkingLevel, toolChoice: "auto" })
@@ -107,7 +115,8 @@ const loop = Effect.fnUntraced(function*(run: Run, steered: boolean): Effect.fn.
       terminated = calls.length > 0 && (yield* runBatch(run, openBatch(run, message, calls, tools, toolExecution)))
       toolResults = calls.length > 0 && !terminated
 
-      const decision = hooks.finishTurn.length > 0 ? yield* finishTurn(run, message) : undefined
+      const asked = hooks.finishTurn.length > 0 ? finishTurn(run, message) : undefined
+      const decision = Effect.isEffect(asked) ? yield* asked : asked
       if (hooks.prepareNextTurn.length > 0) run.lastTurn = run.finishedTurn(message)
       if ((pending = run.emit({ type: "turn_end", message, toolResults: run.turnResults })) !== undefined) {
         yield* pending
@@ -158,7 +167,7 @@ const limited = Effect.fnUntraced(function*(run: Run) {
   const message = yield* respond(run, { model, thinkingLevel, toolChoice: "none" })
   const calls = toolCalls(message)
   if (calls.length > 0) yield* runBatch(run, openBatch(run, message, calls, tools, toolExecution))
-  if (run.hooks.finishTurn.length > 0) yield* finishTurn(run, message)
+  if (run.hooks.finishTurn.length > 0) yield* asEffect(finishTurn(run, message))
   if ((pending = run.emit({ type: "turn_end", message, toolResults: run.turnResults })) !== undefined) yield* pending
   return outcome
 })
@@ -224,61 +233,77 @@ const update = (
   return Effect.void
 }
 
-const prepareNextTurn = Effect.fnUntraced(function*(run: Run) {
-  const messages: Array<AgentMessage> = []
+/** Applies an answer of `prepareNextTurn` and gives the messages it adds. */
+const applied = (
+  run: Run,
+  answer: TurnUpdate<Any>,
+  services: Context.Context<never>
+): Effect.Effect<ReadonlyArray<AgentMessage>, HookError> =>
+  Effect.flatMap(
+    naming(run, "prepareNextTurn")(Effect.suspend(() => update(run, "prepareNextTurn", answer, services))),
+    () => {
+      if (answer.messages === undefined) return Effect.succeed(noMessages)
+      const read = readMessages(answer.messages)
+      if (Result.isSuccess(read)) return Effect.succeed(read.success)
+      const message = `Its messages do not decode: ${read.failure}`
+      return Effect.fail(new HookError({ hook: "prepareNextTurn", message, cause: read.failure }))
+    }
+  )
+
+/** The messages that the hooks add before the next request. */
+const prepareNextTurn = (run: Run): OrEffect<ReadonlyArray<AgentMessage>, HookError> => {
   const lastTurn = run.lastTurn!
-  for (const { run: hook, services } of run.hooks.prepareNextTurn) {
-    const turn: FinishedTurn = { ...lastTurn, context: run.hookContext() }
-    const asked = askHook(run, "prepareNextTurn", () => hook(turn))
-    const answer = Effect.isEffect(asked) ? yield* asked : asked
-    if (run.stopping) return yield* Effect.interrupt
-    if (answer === undefined) continue
-    yield* naming(run, "prepareNextTurn")(Effect.suspend(() => update(run, "prepareNextTurn", answer, services)))
-    if (answer.messages === undefined) continue
-    const read = readMessages(answer.messages)
-    if (Result.isFailure(read)) {
-      return yield* Effect.fail(
-        new HookError({
-          hook: "prepareNextTurn",
-          message: `Its messages do not decode: ${read.failure}`,
-          cause: read.failure
-        })
+  const added = inTurn(
+    run.hooks.prepareNextTurn,
+    noMessages,
+    (messages: ReadonlyArray<AgentMessage>, { run: hook, services }) => {
+      const turn: FinishedTurn = { ...lastTurn, context: run.hookContext() }
+      return whenAnswered(
+        askHook(run, "prepareNextTurn", () => hook(turn)),
+        (answer): OrEffect<ReadonlyArray<AgentMessage>, HookError> => {
+          if (run.stopping) return Effect.interrupt
+          if (answer === undefined) return messages
+          return Effect.map(applied(run, answer, services), (more) => [...messages, ...more])
+        }
       )
     }
-    messages.push(...read.success)
-  }
-  const paired = pairUp(run.transcript.messages, messages, true)
-  yield* logMended("answer of prepareNextTurn", paired)
-  return [...paired.results, ...paired.messages]
-})
+  )
+  return whenAnswered(added, (messages) => {
+    if (messages.length === 0) return messages
+    const paired = pairUp(run.transcript.messages, messages, true)
+    return Effect.as(logMended("answer of prepareNextTurn", paired), [...paired.results, ...paired.messages])
+  })
+}
 
 /** Replaced tools are declared at once, so that the request that can use them knows them. */
-const prepareRequest = Effect.fnUntraced(function*(run: Run) {
-  for (const { run: hook, services } of run.hooks.prepareRequest) {
+const prepareRequest = (run: Run): OrEffect<void, HookError> =>
+  inTurn(run.hooks.prepareRequest, undefined, (_: void, { run: hook, services }) => {
     const { model, thinkingLevel } = run.settings
     const request = { context: run.hookContext(), model, thinkingLevel }
-    const asked = askHook(run, "prepareRequest", () => hook(request))
-    const answer = Effect.isEffect(asked) ? yield* asked : asked
-    if (run.stopping) return yield* Effect.interrupt
-    if (answer === undefined) continue
-    yield* naming(run, "prepareRequest")(Effect.suspend(() => update(run, "prepareRequest", answer, services)))
-  }
-  return needsInjection(run, noMessages) ? yield* inject(run, noMessages) : run.settings.tools
-})
+    return whenAnswered(
+      askHook(run, "prepareRequest", () => hook(request)),
+      (answer): OrEffect<void, HookError> => {
+        if (run.stopping) return Effect.interrupt
+        if (answer === undefined) return undefined
+        return naming(run, "prepareRequest")(Effect.suspend(() => update(run, "prepareRequest", answer, services)))
+      }
+    )
+  })
 
 /** Every hook is asked; `end` beats `continue`. */
-const finishTurn = Effect.fnUntraced(function*(run: Run, message: AssistantMessage) {
+const finishTurn = (run: Run, message: AssistantMessage): OrEffect<TurnDecision | undefined, HookError> => {
   run.turnFinished = true
-  let decision: TurnDecision | undefined
-  for (const hook of run.hooks.finishTurn) {
+  return inTurn(run.hooks.finishTurn, undefined, (decision: TurnDecision | undefined, hook) => {
     const turn = run.finishedTurn(message)
-    const asked = askHook(run, "finishTurn", () => hook(turn))
-    const answer = Effect.isEffect(asked) ? yield* asked : asked
-    if (run.stopping) return yield* Effect.interrupt
-    if (answer !== undefined && decision !== "end") decision = answer
-  }
-  return decision
-})
+    return whenAnswered(
+      askHook(run, "finishTurn", () => hook(turn)),
+      (answer): OrEffect<TurnDecision | undefined> => {
+        if (run.stopping) return Effect.interrupt
+        return decision !== "end" && (answer === "end" || answer === "continue") ? answer : decision
+      }
+    )
+  })
+}
 
 // -----------------------------------------------------------------------------
 // The loop alone

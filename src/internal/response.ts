@@ -95,6 +95,7 @@ const asItStands = (run: Run): Conversation => {
 /** What the hooks and the conversion make of it. Hooks that give the messages back at once, as they are, cost no effect. */
 const conversation = (run: Run): OrEffect<Conversation, HookError> => {
   const { conversion, hooks: { transformContext } } = run.functions
+  if (transformContext.length === 0 && conversion === defaultConversion) return asItStands(run)
   const { messages } = run.context
   const transformed = inTurn(
     transformContext,
@@ -125,8 +126,9 @@ const keyFor = (run: Run, model: Model): OrEffect<Key, HookError> =>
     (key: Key, hook) =>
       key ??
         whenAnswered(
-          askHook(run, "apiKey", () => hook(model)),
-          (given) => run.stopping ? Effect.interrupt : asKey(given)
+          // Read inside, so that a key that cannot be is the hook's failure.
+          askHook(run, "apiKey", () => whenAnswered(hook(model), asKey)),
+          (given): OrEffect<Key> => run.stopping ? Effect.interrupt : given
         )
   )
 

@@ -208,8 +208,9 @@ const settleFailure = (name: string, cause: Cause.Cause<unknown>): Answered =>
   errorResult(Cause.hasInterruptsOnly(cause) ? `Tool "${name}" was interrupted` : show(Cause.squash(cause)))
 
 /** A result with the change a hook made to it. */
-const changed = ({ isError, result }: Answered, change: ToolResultPatch | void): Answered => {
-  if (change === undefined) return answered(result, isError)
+const changed = (current: Answered, change: ToolResultPatch | void): Answered => {
+  if (change === undefined) return current
+  const { isError, result } = current
   const { content, details, structuredContent, terminate, usage } = change
   const structured = structuredContent !== undefined
     ? structuredContent
@@ -260,7 +261,7 @@ export const finalize = (
     () =>
       whenAnswered(
         inTurn(afterToolCall, outcome, change),
-        (last) => host.stopping ? Effect.interrupt : checked(ready, last)
+        (last) => host.stopping ? Effect.interrupt : last === outcome ? last : checked(ready, last)
       ),
     failedHook
   )
