@@ -98,10 +98,16 @@ export class Batch implements CallHost {
     return this.run.config.toolRetry
   }
 
-  /** The ids of calls that have begun and not ended. */
+  /** The ids of calls that have begun and not ended, as far as listeners were told of it. */
   get pending(): ReadonlySet<string> {
-    const begun = this.calls.filter(({ state }) => state === "started" || state === "running")
-    return new Set(begun.map(({ toolCall }) => toolCall.id))
+    const untold = this.run.emitter.untold
+    const isUntold = (type: AgentEvent["type"], id: string): boolean =>
+      untold.some((event) => event.type === type && "toolCallId" in event && event.toolCallId === id)
+    const isPending = ({ state, toolCall: { id } }: Call): boolean => {
+      const isOpen = state === "started" || state === "running" || isUntold("tool_execution_end", id)
+      return isOpen && !isUntold("tool_execution_start", id)
+    }
+    return new Set(this.calls.filter(isPending).map(({ toolCall }) => toolCall.id))
   }
 
   takeToolCall(): boolean {

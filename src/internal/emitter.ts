@@ -122,6 +122,13 @@ export class Emitter {
     return this.#subscribers.list.length > 0
   }
 
+  /** Events that were emitted, of which nobody has been told yet. */
+  get untold(): ReadonlyArray<AgentEvent> {
+    const waiting = this.#waiting === undefined ? [] : MutableList.toArray(this.#waiting)
+    const called = this.#called === undefined || this.#fork !== undefined ? waiting : [this.#called, ...waiting]
+    return called.map(({ event }) => event)
+  }
+
   /** Delivers an event, after those that were emitted before it. */
   emit(event: AgentEvent): Pending {
     if (this.#fork !== undefined) return this.#emitDetached(event, this.#subscribers.list)
