@@ -57,7 +57,7 @@ const listenerError = (event: AgentEvent, failure: Cause.Cause<unknown>): Listen
 }
 
 const inContext = <A, E>(effect: Effect.Effect<A, E>, context: Context.Context<never>): Effect.Effect<A, E> =>
-  Effect.updateContext(effect, (_: Context.Context<never>) => context)
+  Effect.updateContext(effect, () => context)
 
 /** Whether all services of one context are those of the other. */
 const isWithin = (services: Context.Context<never>, context: Context.Context<never>): boolean => {
@@ -184,9 +184,13 @@ export class Emitter {
 
   /** Tells a subscriber; `undefined`: it has answered. Whatever it throws is its effect's defect. */
   #tell(receiver: Subscriber, event: AgentEvent): Answer {
-    const answer = Result.try(() => receiver.listener(event))
+    const answer = Result.try(() => {
+      const given = receiver.listener(event)
+      // Asked in here, for a proxy may throw when it is looked at.
+      return Effect.isEffect(given) ? given : undefined
+    })
     const effect = Result.isFailure(answer) ? Effect.die(answer.failure) : answer.success
-    if (effect === undefined || !Effect.isEffect(effect)) return undefined
+    if (effect === undefined) return undefined
     if (Exit.isExit(effect) && Exit.isSuccess(effect)) return undefined
     const { context } = this.#answeringOf(receiver)
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- services are provided, nobody looks at its value
@@ -213,7 +217,7 @@ export class Emitter {
     const answering: Answering = {
       context: this.#contextOf(receiver),
       event: undefined,
-      onSuccess: (_) => this.#resume(receiver),
+      onSuccess: () => this.#resume(receiver),
       onFailure: (cause) =>
         Effect.andThen(
           this.#failed(receiver, answering.event!, cause),

@@ -81,8 +81,7 @@ const defaultConfig: RunConfig = {
   thinkingBudgets: undefined
 }
 
-const isDefault = (options: RunOptions): boolean =>
-  Object.keys(defaultConfig).every((key) => !(key in options))
+const isDefault = (options: RunOptions): boolean => Object.keys(defaultConfig).every((key) => !(key in options))
 
 /** Checks the options. Agents that choose none share one configuration. */
 export const readConfig = (options: RunOptions): Checked<RunConfig> =>
