@@ -67,6 +67,40 @@ describe("The state of an agent", () => {
       )
     }).pipe(withModel()))
 
+  it.effect("H4, H3: a call is pending until its end is told, also when that waits for a listener", () =>
+    Effect.gen(function*() {
+      const seen: Array<string> = []
+      const updating = tool("updating", ({ update }) => Effect.as(update("half"), "done"))
+      const agent = yield* Agent.make({ tools: [updating, slow] })
+      yield* agent.subscribe((event) => {
+        if (!event.type.startsWith("tool_execution")) return
+        const look = Effect.map(agent.state, ({ pendingToolCalls }) => {
+          seen.push(`${line(event).slice("tool_execution_".length)}: ${[...pendingToolCalls].join()}`)
+        })
+        return event.type === "tool_execution_update" ? Effect.andThen(look, Effect.sleep(50)) : look
+      })
+      const run = yield* Effect.forkChild(agent.prompt("go"))
+      yield* TestClock.adjust(30)
+      const waiting = yield* agent.state
+      assert.deepStrictEqual([...waiting.pendingToolCalls], ["a", "b", "c"])
+      yield* TestClock.adjust("1 hour")
+      yield* Fiber.join(run)
+      assert.deepStrictEqual(seen, [
+        "start a: a",
+        "start b: a,b",
+        "start c: a,b,c",
+        "update a half: a,b,c",
+        "end b: a,c",
+        "end c: a",
+        "end a: "
+      ])
+    }).pipe(
+      withModel(
+        ScriptedModel.calls([["a", "updating", {}], ["b", "slow", { ms: 10 }], ["c", "slow", { ms: 20 }]]),
+        fine
+      )
+    ))
+
   it.effect("H4: what it is while it works", () =>
     Effect.gen(function*() {
       const agent = yield* Agent.make({ tools: [slow] })

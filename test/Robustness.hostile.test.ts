@@ -86,6 +86,35 @@ describe("Things that bite", () => {
         }
       }))
 
+    for (const required of [false, true]) {
+      it.effect(`H3: ${name} as the answer of a ${required ? "required " : ""}listener costs nothing else`, () =>
+        Effect.gen(function*() {
+          const types = ["message_start", "message_update", "tool_execution_end", "turn_end", "agent_end"] as const
+          for (const type of types) {
+            yield* Effect.gen(function*() {
+              const { agent, before, recorder } = yield* watched({ tools: [echo] })
+              yield* agent.subscribe(
+                (event) => event.type === type ? lie<Effect.Effect<void>>(value) : undefined,
+                { required }
+              )
+              const heard: Array<Events.AgentEvent> = []
+              yield* agent.subscribe((event) => void heard.push(event))
+              const { outcome } = yield* finish(agent.prompt("go"))
+              assertInvariants({ events: recorder.events, before, transcript: yield* agent.messages, accepted: ["go"] })
+              assert.deepStrictEqual(heard, recorder.events)
+              if (outcome._tag === "Completed") return
+              // What throws when it is looked at is a listener that threw.
+              assert(required && outcome._tag === "Failed" && outcome.error._tag === "ListenerError", type)
+              assert.strictEqual(outcome.error.event, type)
+            }).pipe(
+              Effect.provide(stage({ responses: [calls([["a", "echo", { x: "1" }]]), fine] })),
+              Effect.scoped,
+              logged
+            )
+          }
+        }))
+    }
+
     it.effect(`${name} as a message or in one is refused where it is given, and changes nothing`, () =>
       Effect.gen(function*() {
         const agent = yield* Agent.make({ tools: [echo] })

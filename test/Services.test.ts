@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Scope } from "effect"
+import { Context, Effect, Fiber, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Agent, Budget, ConvertToLlm, Hooks, Loop, Messages, StreamFn, Tools } from "../src/index.ts"
 import { CurrentRun } from "../src/internal/currentRun.ts"
@@ -24,6 +24,59 @@ const depth = Effect.withFiber((fiber) => {
   let count = 0
   for (let scope = fiber.getRef(CurrentRun); scope !== undefined; scope = scope.parent) count++
   return Effect.succeed(count)
+})
+
+class Place extends Context.Service<Place, string>()("test/Place") {}
+
+describe("The services of a call", () => {
+  type Run = (tools: ReadonlyArray<Tools.Tool<Place>>) => Effect.Effect<
+    RunResult,
+    unknown,
+    StreamFn.StreamFn | Scope.Scope | Place
+  >
+  const runs: Record<string, Run> = {
+    agent: (tools) => Effect.flatMap(Agent.make({ tools }), (agent) => agent.prompt("go")),
+    "agent that was given its tools later": (tools) =>
+      Effect.gen(function*() {
+        const agent = yield* Agent.make()
+        yield* agent.setTools(tools)
+        return yield* agent.prompt("go").pipe(Effect.provideService(Place, "prompt"))
+      }),
+    loop: (tools) => Loop.run([Messages.user("go")], { messages: [], tools })
+  }
+  for (const [name, run] of Object.entries(runs)) {
+    it.effect(`T7: are those its tools were given with, whatever the tool that makes the call provides (${name})`, () =>
+      Effect.gen(function*() {
+        const log: Array<string> = []
+        const note = (what: string) => Effect.map(Place, (place) => void log.push(`${what}: ${place}`))
+        const inner = Tools.dynamic("inner", {
+          description: "inner",
+          parameters: { type: "object" },
+          prepareArguments: (args) => Effect.as(note("preparation"), args),
+          execute: () => Effect.as(note("inner"), "x")
+        })
+        const outer = dynamic("outer", ({ runToolCall }) =>
+          Effect.gen(function*() {
+            yield* note("outer")
+            yield* Effect.provideService(runToolCall({ id: "n", name: "inner" }), Place, "elsewhere")
+            const { isError } = yield* Effect.provideService(
+              runToolCall({ id: "m", name: "other" }, { tools: [{ ...inner, name: "other" }] }),
+              Place,
+              "elsewhere"
+            )
+            return isError ? "an error" : "x"
+          }))
+        const { outcome } = yield* settled(run([outer, inner]))
+        assert.strictEqual(outcome._tag, "Completed")
+        assert.deepStrictEqual(log, [
+          "outer: home",
+          "preparation: home",
+          "inner: home",
+          "preparation: elsewhere",
+          "inner: elsewhere"
+        ])
+      }).pipe(Effect.provideService(Place, "home"), withModel(calls([["a", "outer", {}]]), text("fine"))))
+  }
 })
 
 describe("The scope of a call", () => {
@@ -200,6 +253,30 @@ describe("The run that code belongs to", () => {
     }).pipe(
       withModel(calls([["a", "inner", {}]]), calls([["b", "make", {}]]), text("fine"), text("fine"), text("fine"))
     ))
+
+  it.effect("L1: runs inside of runs are no matter of the stack", () =>
+    Effect.gen(function*() {
+      let left = 1000
+      const outcomes = new Map<string, number>()
+      const dive: Effect.Effect<void, unknown, StreamFn.StreamFn> = Effect.scoped(Effect.gen(function*() {
+        const agent = yield* Agent.make({
+          tools: [dynamic("dive", () => Effect.as(left-- > 0 ? dive : Effect.void, "x"))]
+        })
+        const { outcome } = yield* agent.prompt("go")
+        outcomes.set(outcome._tag, (outcomes.get(outcome._tag) ?? 0) + 1)
+      }))
+      yield* settled(dive)
+      assert.deepStrictEqual([...outcomes], [["Completed", 1001]])
+    }).pipe(Effect.provide(StreamFn.layer(({ messages }) =>
+      Stream.fromIterable<StreamFn.StreamEvent>([
+        { type: "start" },
+        ...(messages.at(-1)?.role === "toolResult" ? [] : [
+          { type: "toolcall_start", contentIndex: 0, id: "a", name: "dive" },
+          { type: "toolcall_end", contentIndex: 0, arguments: {} }
+        ] as const),
+        { type: "done" }
+      ])
+    ))))
 
   it.effect("Q5: runs that follow each other stand beside each other", () =>
     Effect.gen(function*() {

@@ -294,7 +294,7 @@ describe("StreamFn messages", () => {
 
     it.effect("M3: a snapshot of a message of many blocks is the same whenever it is read", () =>
       Effect.gen(function*() {
-        const list = Array.from({ length: 40 }, (_, contentIndex): ReadonlyArray<StreamFn.StreamEvent> => [
+        const list = Array.from({ length: 80 }, (_, contentIndex): ReadonlyArray<StreamFn.StreamEvent> => [
           { type: "text_start", contentIndex },
           { type: "text_delta", contentIndex, delta: `${contentIndex}` },
           { type: "text_delta", contentIndex, delta: " and more" },
@@ -316,8 +316,42 @@ describe("StreamFn messages", () => {
             return reads.map((text) => text())
           }).pipe(Effect.scoped, Effect.provide(stage({ responses: [response] })))
         const texts = yield* play("at the end")
-        assert.lengthOf(texts, 160)
+        assert.lengthOf(texts, 320)
         assert.deepStrictEqual(texts, yield* play("at once"))
+      }))
+
+    it.effect("M3: a snapshot of a message of many blocks is read, copied and compared like any other", () =>
+      Effect.gen(function*() {
+        const list = Array.from({ length: 80 }, (_, contentIndex): ReadonlyArray<StreamFn.StreamEvent> => [
+          { type: "text_start", contentIndex },
+          { type: "text_delta", contentIndex, delta: `${contentIndex}` }
+        ]).flat()
+        const { recorder } = yield* respond([{ type: "start" }, ...list, { type: "done" }])
+        const updates = ofType(recorder.events, "message_update")
+        assert.lengthOf(updates, 160)
+        for (const { assistantMessageEvent: { contentIndex }, message } of updates.slice(100)) {
+          const expected: unknown = JSON.parse(JSON.stringify(message))
+          assert.lengthOf(message.content, contentIndex + 1)
+          const views: Record<string, Messages.AssistantMessage> = {
+            itself: message,
+            "a spread": { ...message },
+            "a clone": structuredClone(message),
+            "a proxy": new Proxy(message, {}),
+            // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it has the same properties
+            "what copies the descriptors": Object.defineProperties(
+              {},
+              Object.getOwnPropertyDescriptors(message)
+            ) as Messages.AssistantMessage
+          }
+          for (const [name, view] of Object.entries(views)) {
+            assert.isTrue(isDeepStrictEqual({ ...view }, expected), name)
+            assert.deepStrictEqual(Object.keys(view), Object.keys(message), name)
+          }
+          // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it has it as its prototype
+          const heir = Object.create(message) as Messages.AssistantMessage
+          assert.deepStrictEqual(heir.content, message.content)
+          assert.isTrue(isDeepStrictEqual(message, expected))
+        }
       }))
 
     it.effect("M3: message_start and message_end come also when no start came", () =>

@@ -345,6 +345,71 @@ describe("toolConcurrency", () => {
       }).pipe(withModel(many(50, 10), fine)))
   }
 
+  for (const toolConcurrency of [1, 2, "unbounded"] as const) {
+    for (const toolExecution of ["parallel", "sequential"] as const) {
+      for (const ids of [["a"], ["a", "b", "c"]]) {
+        const batch = ScriptedModel.calls(ids.map((id) => [id, "works", {}]))
+        const where = `${ids.length} ${toolExecution} with ${toolConcurrency}`
+        it.effect(`T2: what a tool leaves running ends with its call (${where})`, () =>
+          Effect.gen(function*() {
+            const { note, notes } = notebook()
+            const works = tool("works", ({ toolCall: { id } }) =>
+              Effect.gen(function*() {
+                yield* Effect.forkChild(Effect.onInterrupt(Effect.never, () => note(`left ${id}`)), {
+                  startImmediately: true
+                })
+                yield* Effect.sleep(id === "a" ? 10 : 20)
+                return "done"
+              }))
+            const agent = yield* Agent.make({ tools: [works], toolConcurrency, toolExecution })
+            yield* agent.subscribe((event) => event.type === "turn_end" ? note("turn_end") : undefined)
+            yield* settled(agent.prompt("go"))
+            assert.deepStrictEqual(
+              notes.map((text) => text.replace(/^\d+ /, "")),
+              [...ids.map((id) => `left ${id}`), "turn_end", "turn_end"]
+            )
+            // With its own call, not with the batch.
+            assert.strictEqual(notes[0], "10 left a")
+          }).pipe(withModel(batch, fine)))
+
+        it.effect(`A1: a tool that aborts its run goes on to where it waits (${where})`, () =>
+          Effect.gen(function*() {
+            const { note, notes } = notebook()
+            const works: Tools.Tool = tool("works", () =>
+              Effect.gen(function*() {
+                yield* agent.abort
+                yield* note("aborted")
+                yield* Effect.sleep(10)
+                yield* note("went on")
+                return "done"
+              }))
+            const agent: Agent.AgentService = yield* Agent.make({ tools: [works], toolConcurrency, toolExecution })
+            const { messages, outcome } = yield* settled(agent.prompt("go"))
+            assert.strictEqual(outcome._tag, "Aborted")
+            assert.deepStrictEqual(answerTexts(messages), ids.map((id) => [id, "! Operation aborted"] as const))
+            assert.include(notes, "0 aborted")
+            assert.notInclude(notes, "10 went on")
+          }).pipe(withModel(batch)))
+
+        it.effect(`T4: a tool that interrupts its fiber costs its own call (${where})`, () =>
+          Effect.gen(function*() {
+            const works = tool("works", ({ toolCall: { id } }) =>
+              Effect.withFiber((fiber) => {
+                if (id === "a") fiber.interruptUnsafe()
+                return Effect.as(Effect.sleep(10), "done")
+              }))
+            const agent = yield* Agent.make({ tools: [works], toolConcurrency, toolExecution })
+            const { messages, outcome } = yield* settled(agent.prompt("go"))
+            assert.strictEqual(outcome._tag, "Completed")
+            assert.deepStrictEqual(
+              answerTexts(messages),
+              ids.map((id) => [id, id === "a" ? "! Tool \"works\" was interrupted" : "done"] as const)
+            )
+          }).pipe(withModel(batch, fine)))
+      }
+    }
+  }
+
   it.effect("T2 B69 A2: calls that wait for their place do not start after an abort", () =>
     Effect.gen(function*() {
       const { state, tool } = measured()

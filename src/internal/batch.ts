@@ -98,10 +98,16 @@ export class Batch implements CallHost {
     return this.run.config.toolRetry
   }
 
-  /** The ids of calls that have begun and not ended. */
+  /** The ids of calls that have begun and not ended, as far as listeners were told of it. */
   get pending(): ReadonlySet<string> {
-    const begun = this.calls.filter(({ state }) => state === "started" || state === "running")
-    return new Set(begun.map(({ toolCall }) => toolCall.id))
+    const untold = this.run.emitter.untold
+    const isUntold = (type: AgentEvent["type"], id: string): boolean =>
+      untold.some((event) => event.type === type && "toolCallId" in event && event.toolCallId === id)
+    const isPending = ({ state, toolCall: { id } }: Call): boolean => {
+      const isOpen = state === "started" || state === "running" || isUntold("tool_execution_end", id)
+      return isOpen && !isUntold("tool_execution_start", id)
+    }
+    return new Set(this.calls.filter(isPending).map(({ toolCall }) => toolCall.id))
   }
 
   takeToolCall(): boolean {
@@ -305,6 +311,12 @@ const inCallFiber = (run: Run, call: Call, effect: Effect.Effect<void>): Effect.
     return effect
   })
 
+/** Runs what is left of a call in a fiber of its own; it was told of an abort, so it is not interrupted from here. */
+const inOwnFiber = (rest: Effect.Effect<void>): Effect.Effect<void> =>
+  Exit.isExit(rest)
+    ? rest
+    : Effect.flatMap(Effect.forkDetach(rest, { startImmediately: true, uninterruptible: true }), Fiber.join)
+
 /**
  * Executes calls: those before the first that has to be waited for here and now, the rest concurrently. Each that is not
  * done at once runs in a fiber of its own, which what it forked ends with. The fibers are told one by one when the run
@@ -314,13 +326,16 @@ const executeCalls = (run: Run, batch: Batch, calls: ReadonlyArray<Call>): Pendi
   for (let n = 0; n < calls.length; n++) {
     const first = executeCall(run, batch, calls[n]!)
     if (Exit.isExit(first)) continue
-    if (n === calls.length - 1) {
-      return Effect.flatMap(Effect.forkDetach(first, { startImmediately: true, uninterruptible: true }), Fiber.join)
-    }
+    if (n === calls.length - 1) return inOwnFiber(first)
+    const { toolConcurrency: concurrency } = run.config
     return Effect.forEach(
       calls.slice(n),
-      (call, index) => index === 0 ? first : executeCall(run, batch, call),
-      { concurrency: run.config.toolConcurrency, discard: true }
+      (call, index) => {
+        const rest = index === 0 ? first : executeCall(run, batch, call)
+        // One at a time nothing is forked for them.
+        return concurrency === 1 ? inOwnFiber(rest) : rest
+      },
+      { concurrency, discard: true }
     )
   }
   return undefined

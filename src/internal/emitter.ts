@@ -124,6 +124,13 @@ export class Emitter {
     return this.#subscribers.list.length > 0
   }
 
+  /** Events that were emitted, of which nobody has been told yet. */
+  get untold(): ReadonlyArray<AgentEvent> {
+    const waiting = this.#waiting === undefined ? [] : MutableList.toArray(this.#waiting)
+    const called = this.#called === undefined || this.#fork !== undefined ? waiting : [this.#called, ...waiting]
+    return called.map(({ event }) => event)
+  }
+
   /** Delivers an event, after those that were emitted before it. */
   emit(event: AgentEvent): Pending {
     if (this.#fork !== undefined) return this.#emitDetached(event, this.#subscribers.list)
@@ -179,9 +186,13 @@ export class Emitter {
 
   /** Tells a subscriber; `undefined`: it has answered. Whatever it throws is its effect's defect. */
   #tell(receiver: Subscriber, event: AgentEvent): Answer {
-    const answer = Result.try(() => receiver.listener(event))
+    const answer = Result.try(() => {
+      const given = receiver.listener(event)
+      // Asked in here, for a proxy may throw when it is looked at.
+      return Effect.isEffect(given) ? given : undefined
+    })
     const effect = Result.isFailure(answer) ? Effect.die(answer.failure) : answer.success
-    if (effect === undefined || !Effect.isEffect(effect)) return undefined
+    if (effect === undefined) return undefined
     if (Exit.isExit(effect) && Exit.isSuccess(effect)) return undefined
     const { context } = this.#answeringOf(receiver)
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- services are provided, nobody looks at its value

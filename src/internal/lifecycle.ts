@@ -49,7 +49,7 @@ const execute = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effect.Ef
     run.fiber = fiber
     if (run.stopping) fiber.interruptUnsafe()
     return Effect.flatMap(
-      Effect.exit(loop),
+      isPausing(run) ? pausing(Effect.exit(loop)) : Effect.exit(loop),
       (exit) => {
         if (run.owner !== 0) return Effect.void
         // Stopped by the run around it, which nobody watches from here.
@@ -61,6 +61,17 @@ const execute = (run: Run, loop: Effect.Effect<RunOutcome, RunError>): Effect.Ef
       }
     )
   })
+
+/** Only every so often does a chain of runs inside runs pause, which is all the stack needs. */
+const isPausing = ({ parent }: Run): boolean => {
+  let depth = 0
+  for (let around = parent; around !== undefined; around = around.parent) depth++
+  return depth % 16 === 15
+}
+
+/** Start and end as steps of their own: runs inside runs do then not nest on the stack. */
+const pausing = <A>(work: Effect.Effect<A>): Effect.Effect<A> =>
+  Effect.andThen(Effect.yieldNow, Effect.tap(work, Effect.yieldNow))
 
 /** Stops the run when the time of its budget is over. */
 const stopInTime = (run: Run): Effect.Effect<void> => {

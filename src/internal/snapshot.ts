@@ -19,55 +19,31 @@ const withOpen = (list: Array<Block>, open: Open): ReadonlyArray<Block> => {
 }
 
 /** Remembers how to make the list. Blocks that are closed stay as they are, so it can still be made later. */
-class Content {
-  readonly #blocks: ReadonlyArray<Block>
-  readonly #length: number
-  readonly #open: Open
-  #list: ReadonlyArray<Block> | undefined
-
-  constructor(blocks: ReadonlyArray<Block>, open: Open) {
-    this.#blocks = blocks
-    this.#length = blocks.length
-    this.#open = open
-  }
-
-  get list(): ReadonlyArray<Block> {
-    if (this.#list !== undefined) return this.#list
-    return this.#list = withOpen(this.#blocks.slice(0, this.#length), this.#open)
-  }
-}
-
-/** A constructor that gives back what it gets: its subclass adds its private field to that. */
-// oxlint-disable-next-line typescript/no-extraneous-class -- see above
-class Itself {
-  constructor(message: object) {
-    return message
-  }
-}
-
-/** A message with a content in a private field, out of everybody's sight. */
-class Message extends Itself {
-  readonly #content: Content
-
-  constructor(message: object, content: Content) {
-    super(message)
-    this.#content = content
-  }
-
-  static contentOf(message: Message): ReadonlyArray<Block> {
-    return message.#content.list
-  }
+const remember = (blocks: ReadonlyArray<Block>, open: Open): () => ReadonlyArray<Block> => {
+  const { length } = blocks
+  let list: ReadonlyArray<Block> | undefined
+  return () => list ??= withOpen(blocks.slice(0, length), open)
 }
 
 /**
- * One getter for all messages, which is why the content is not its closure: a getter of its own makes the engine describe
- * each message anew, which took 230 ns and 600 bytes instead of 80 and 200.
+ * Where a message keeps how its content is made. A property that nobody lists, and no private field: a message may be read
+ * through a proxy, as user interfaces do, or through an object that has it as its prototype.
+ */
+const makeContent = Symbol("effect-pi/makeContent")
+
+interface Message {
+  readonly [makeContent]: () => ReadonlyArray<Block>
+}
+
+/**
+ * One getter for all messages: a getter of its own makes the engine describe each message anew, which took 870 ns and 600
+ * bytes instead of 200 and 270.
  */
 const content = {
   enumerable: true,
   configurable: true,
   get(this: Message): ReadonlyArray<Block> {
-    return Message.contentOf(this)
+    return this[makeContent]()
   }
 }
 
@@ -78,7 +54,7 @@ export const snapshotOf = (
   open: Open
 ): AssistantMessage => {
   if (blocks.length <= eagerBlocks) return { ...rest, content: withOpen(blocks.slice(), open) }
-  const message = new Message(rest, new Content(blocks, open))
+  const message = Object.defineProperty(rest, makeContent, { value: remember(blocks, open) })
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is `rest`, and has its content now
-  return Object.defineProperty(message, "content", content) as unknown as AssistantMessage
+  return Object.defineProperty(message, "content", content) as AssistantMessage
 }

@@ -110,13 +110,16 @@ const decode = (tool: Any, given: unknown): Answered | Ready => {
 
 type Gate = Answered | Ready
 
-/** The services of its tool set, and a scope that closes when the work is done. */
+/**
+ * The services of its tool set, and a scope that closes when the work is done. A call of the model finds those of the host
+ * where it works; a call that a tool makes finds what that tool has provided there.
+ */
 export const provideTool = <A>(
-  { host, tools }: CallScope,
+  { depth, host, tools }: CallScope,
   work: Effect.Effect<A, unknown>
 ): Effect.Effect<A, unknown> => {
   const scoped = Effect.scoped(work)
-  return tools.services === host.services ? scoped : Effect.provideContext(scoped, tools.services)
+  return depth === 0 && tools.services === host.services ? scoped : Effect.provideContext(scoped, tools.services)
 }
 
 /** Code of a tool, whose services are those of its tool set: they are provided where it runs. */
