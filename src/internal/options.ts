@@ -81,9 +81,11 @@ const defaultConfig: RunConfig = {
   thinkingBudgets: undefined
 }
 
-const configKeys = Object.keys(defaultConfig)
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is an object literal
+const configKeys = Object.keys(defaultConfig) as ReadonlyArray<keyof RunConfig>
 
-const isDefault = (options: RunOptions): boolean => configKeys.every((key) => !(key in options))
+const isDefault = (options: { readonly [Key in keyof RunConfig]?: unknown }): boolean =>
+  configKeys.every((key) => options[key] === undefined || options[key] === defaultConfig[key])
 
 /** Checks the options. Agents that choose none share one configuration. */
 export const readConfig = (options: RunOptions): Checked<RunConfig> =>
