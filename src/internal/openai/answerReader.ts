@@ -18,6 +18,8 @@ type Bytes = Pull.Pull<Arr.NonEmptyReadonlyArray<Uint8Array>, ModelError>
 /** How much is kept of an answer that has no events, to show what it was. */
 const maxStart = 1000
 
+const drainMillis = 100
+
 export class AnswerReader {
   readonly #chunks: ChunkReader
   readonly #failures: Failures
@@ -51,6 +53,18 @@ export class AnswerReader {
     })
     const readOn: Events = Pull.catchDone(read, () => ended)
     return Effect.suspend(() => this.#next() ?? readOn)
+  }
+
+  /**
+   * After the last event the rest of the answer is read, which is nothing or next to nothing, so that the connection serves
+   * the next turn as well. A server that keeps it open behind its last event loses it after a moment.
+   */
+  drain(bytes: Bytes): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (!this.#chunks.finished) return Effect.void
+      const toTheEnd = Effect.exit(Effect.interruptible(Effect.forever(bytes)))
+      return Effect.asVoid(Effect.timeoutOption(toTheEnd, drainMillis))
+    })
   }
 
   #feed(text: string): void {

@@ -12,10 +12,12 @@ export const reasoningFields = ["reasoning_content", "reasoning", "reasoning_tex
 
 export const isReasoningField = (name: string): boolean => reasoningFields.some((field) => field === name)
 
-const isDetail = (value: unknown): value is JsonObject => isJsonObject(value) && typeof value["type"] === "string"
+type Detail = JsonObject & { readonly type: string }
+
+const isDetail = (value: unknown): value is Detail => isJsonObject(value) && typeof value["type"] === "string"
 
 /** The details that a signature holds. */
-export const readDetails = (signature: string): ReadonlyArray<JsonObject> | undefined => {
+export const readDetails = (signature: string): ReadonlyArray<Detail> | undefined => {
   if (!signature.startsWith("[")) return undefined
   const parsed: unknown = Result.getOrUndefined(Result.try((): unknown => JSON.parse(signature)))
   return Array.isArray(parsed) && parsed.length > 0 && parsed.every(isDetail) ? parsed : undefined
@@ -33,20 +35,21 @@ export class Details {
     let all = ""
     for (const piece of pieces) {
       if (!isDetail(piece)) continue
-      const type = String(piece["type"])
-      const field = textFields[type]
+      const field = textFields[piece.type]
       const last = this.#list.at(-1)
       const text = field === undefined ? undefined : piece[field]
-      if (field === undefined || typeof text !== "string" || last?.["type"] !== type) this.#list.push({ ...piece })
-      else this.#join(last, field, text, piece)
       if (typeof text === "string") all += text
+      if (field === undefined || typeof text !== "string" || last?.["type"] !== piece.type) {
+        this.#list.push({ ...piece })
+      } else this.#join(last, field, text, piece)
     }
     return all
   }
 
   /** What the first piece did not say (id, format, signature) is taken from the later one. */
   #join(last: Record<string, Json>, field: string, text: string, piece: JsonObject): void {
-    last[field] = `${String(last[field] ?? "")}${text}`
+    const before = last[field]
+    last[field] = typeof before === "string" ? before + text : text
     for (const [key, value] of Object.entries(piece)) {
       if (key !== field && (last[key] ?? "") === "") last[key] = value
     }

@@ -97,7 +97,10 @@ const open = Effect.fnUntraced(function*(
   }
   const reader = new AnswerReader(new ChunkReader(model, settings, failures), failures, type)
   const body = Stream.mapError(response.stream, (error) => failures.http(error))
-  return reader.events(yield* Channel.toTransform(Stream.toChannel(body))(Cause.done(), scope))
+  const bytes = yield* Channel.toTransform(Stream.toChannel(body))(Cause.done(), scope)
+  // Runs before the finalizer of `withScope`, which closes what is still open.
+  yield* Scope.addFinalizer(scope, reader.drain(bytes))
+  return reader.events(bytes)
 })
 
 const asEffect = <A>(answer: Answer<A>): Effect.Effect<A, ModelError> =>
