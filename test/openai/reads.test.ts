@@ -141,7 +141,7 @@ describe("Calls", () => {
         calls(piece(0, "}"))
       ], [both[0]!]],
       ["without a name", [calls(piece(0, "{}", { id: "a" }))], ["a  {}"]],
-      ["with nothing in them", [calls({}, { index: 0 }, { index: 0, id: null, function: null })], ["  "]]
+      ["with nothing in them", [calls({}, { index: 0 }, { index: 0, id: null, function: null })], []]
     ]
   for (const [name, chunks, expected] of ways) {
     it.effect(name, () =>

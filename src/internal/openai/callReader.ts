@@ -38,7 +38,10 @@ export class CallReader {
     const id = textOf(piece["id"])
     const name = textOf(details["name"])
     const index = typeof piece["index"] === "number" ? piece["index"] : undefined
-    const call = this.#find(index, id, name) ?? this.#begin()
+    const delta = textOf(details["arguments"])
+    const known = this.#find(index, id, name)
+    if (known === undefined && id === "" && name === "" && delta === "") return
+    const call = known ?? this.#begin()
     if (index !== undefined) {
       this.#byIndex.set(index, call)
       call.indexed = true
@@ -46,7 +49,6 @@ export class CallReader {
     if (id !== "") this.#byId.set(id, call)
     if (call.id === "") call.id = id
     if (call.name === "") call.name = name
-    const delta = textOf(details["arguments"])
     if (call.contentIndex !== undefined) {
       if (delta !== "") this.#add(call.contentIndex, delta)
       return
