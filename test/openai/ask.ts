@@ -3,7 +3,7 @@
  */
 import { Effect, Layer, Redacted, Result, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientResponse } from "effect/http"
-import { Agent, Errors, Messages, StreamFn, type Tools } from "../../src/index.ts"
+import { Agent, Errors, Messages, StreamFn } from "../../src/index.ts"
 import { OpenAi } from "../../src/openai/index.ts"
 
 export const model = OpenAi.model("test-model")
@@ -69,14 +69,14 @@ export const fakeLayer = (
 
 /** The last message of an agent that was asked once. */
 export const lastMessage = (
-  options: { readonly tools?: ReadonlyArray<Tools.Tool<never>>; readonly model?: StreamFn.Model } = {}
+  options: { readonly model?: StreamFn.Model } = {}
 ): Effect.Effect<
   Messages.AssistantMessage,
   Errors.AgentConfigError | Errors.AgentBusy | Errors.InvalidPrompt,
   StreamFn.StreamFn
 > =>
   Effect.scoped(Effect.gen(function*() {
-    const agent = yield* Agent.make({ model: options.model ?? model, tools: options.tools ?? [] })
+    const agent = yield* Agent.make({ model: options.model ?? model, limits: { turns: 1 } })
     const { messages } = yield* agent.prompt("hi")
     const message = messages.find((message) => message.role === "assistant")
     return message === undefined ? yield* Effect.die("no response") : message

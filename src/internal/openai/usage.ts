@@ -37,6 +37,7 @@ export const readUsage = (counts: Counts, model: Model): Usage => {
 
 const perToken = (price: number | undefined): number => (price ?? 0) / 1_000_000
 
+// As pi multiplies and divides, to the last digit.
 const costOf = (
   prices: Model["cost"],
   tokens: Pick<Usage, "input" | "output" | "cacheRead" | "cacheWrite">
@@ -44,6 +45,6 @@ const costOf = (
   const input = perToken(prices?.input) * tokens.input
   const output = perToken(prices?.output) * tokens.output
   const cacheRead = perToken(prices?.cacheRead) * tokens.cacheRead
-  const cacheWrite = perToken(prices?.cacheWrite) * tokens.cacheWrite
+  const cacheWrite = ((prices?.cacheWrite ?? 0) * tokens.cacheWrite) / 1_000_000
   return { input, output, cacheRead, cacheWrite, total: input + output + cacheRead + cacheWrite }
 }
