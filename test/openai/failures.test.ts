@@ -1,12 +1,12 @@
 /** What goes wrong, as a typed error that names the URL and the way out and never holds the key. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Logger, Redacted, References } from "effect"
+import { Effect, Fiber, Logger, Redacted, References } from "effect"
 import { TestClock } from "effect/testing"
 import { inspect } from "node:util"
 import { Agent, Errors } from "../../src/index.ts"
 import type { OpenAi } from "../../src/openai/index.ts"
 import * as Server from "../utils/completionsServer.ts"
-import { cut, done, json, type Reply, sse, text } from "../utils/completionsServer.ts"
+import { cut, done, hold, json, type Reply, sse, text } from "../utils/completionsServer.ts"
 import { ask, key, layer, model } from "./ask.ts"
 
 /** The error of one request, whose connection is closed afterwards. */
@@ -50,6 +50,7 @@ describe("An answer that is no success", () => {
     ],
     [413, said("The input (9000 tokens) is longer than the model's context length (8192 tokens)."), "ContextOverflow"],
     [422, { detail: [{ loc: ["body"], msg: "field required" }] }, "InvalidRequest", "field required"],
+    [400, said("max_tokens (9000) exceeds the maximum of 4096 output tokens"), "InvalidRequest"],
     [400, [said("Bad schema")], "InvalidRequest", "Bad schema"],
     [
       400,
@@ -102,6 +103,21 @@ describe("An answer that is no success", () => {
       })
       assert.strictEqual(error.reason, "Overloaded")
     }))
+
+  it.effect("its body is not waited for without end", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const server = yield* Server.serve({ status: 500, headers: {}, body: ["half of a", hold] })
+      const fiber = yield* Effect.forkChild(Effect.provide(ask(), layer(server.url)))
+      yield* server.holding
+      // What was sent arrives in real time, and only then the test clock is waited for.
+      while (fiber.pollUnsafe() === undefined) {
+        yield* Effect.promise(() => new Promise((resolve) => void setImmediate(resolve)))
+        yield* TestClock.adjust("5 seconds")
+      }
+      const { error } = yield* Fiber.join(fiber)
+      yield* server.closed
+      assert.strictEqual(error?.reason, "Overloaded")
+    })))
 
   const waits: ReadonlyArray<readonly [headers: Readonly<Record<string, string>>, millis: number | undefined]> = [
     [{ "retry-after": "2" }, 2000],

@@ -239,6 +239,12 @@ describe("The body", () => {
     )
   })
 
+  it("a model that cannot do without thinking is not told to, and one without levels is told nothing", () => {
+    assert.isUndefined(effort("off", { thinkingLevelMap: { off: null } }))
+    const none = { minimal: null, low: null, medium: null, high: null }
+    assert.isUndefined(effort("low", { thinkingLevelMap: none }))
+  })
+
   it("the thinking level for OpenRouter", () => {
     const openRouter = "https://openrouter.ai/api/v1"
     assert.isUndefined(effort("off", {}, openRouter))

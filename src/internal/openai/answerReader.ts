@@ -42,7 +42,7 @@ export class AnswerReader {
   events(bytes: Bytes): Events {
     const read: Events = Effect.flatMap(bytes, (arrays) => {
       for (const array of arrays) this.#feed(this.#decoder.decode(array, { stream: true }))
-      return this.#next() ?? readOn
+      return this.#next() ?? read
     })
     const ended: Events = Effect.suspend(() => {
       // The last event may lack the empty line behind it.

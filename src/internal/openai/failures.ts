@@ -20,7 +20,8 @@ const overflow = [
   /(prompt|input|request|message)s?\b.{0,40}\btoo (long|large)\b/i,
   /too many (input |prompt )?tokens/i,
   /maximum (prompt|input|number of (input )?)?\s?(length|tokens?)\b/i,
-  /(exceed|longer than|greater than).{0,60}\b(tokens?|max(imum)? length|limit of \d)/i,
+  /(exceed|longer than|greater than).{0,60}\b(tokens?|max(imum)? length)/i,
+  /\btokens?\b.{0,60}exceed/i,
   /range of input length/i,
   /reduce the length of the (messages|prompt|input)/i,
   /token limit/i
@@ -179,8 +180,11 @@ export class Failures {
   }
 }
 
+/** … and in which they say that something else is too much: requests in a minute, or the answer that was asked for. */
+const otherLimit = /rate.?limit|too many requests|max_(completion_|output_)?tokens(?!.*context)/i
+
 const isOverflow = ({ text, words }: Reported): boolean =>
-  /context_length/.test(words) || (!/rate.?limit|too many requests/i.test(text) && overflow.some((p) => p.test(text)))
+  /context_length/.test(words) || (!otherLimit.test(text) && overflow.some((pattern) => pattern.test(text)))
 
 const asText = (value: unknown): string =>
   typeof value === "string"

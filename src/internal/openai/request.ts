@@ -141,16 +141,22 @@ const headersOf = (options: Options, request: StreamRequest, settings: Settings)
   return Object.fromEntries(headers)
 }
 
+/** What is shorter is a placeholder for servers that need no key, and part of many a word. */
+const minSecret = 4
+
 /** The texts in the headers that must not show in an error. */
 const secretsOf = (headers: Readonly<Record<string, string>>): ReadonlyArray<string> => {
   const { authorization, ...others } = headers
   const secrets = authorization === undefined ? [] : [authorization, authorization.replace(/^\S+\s+/, "")]
   for (const [name, value] of Object.entries(others)) if (/key|token|secret|auth/i.test(name)) secrets.push(value)
-  return secrets.filter((secret) => secret !== "")
+  return secrets.filter((secret) => secret.length >= minSecret)
 }
 
 /** More of an answer that is no stream of events is not read. */
 const maxBody = 65_536
+
+/** … and not waited for: some servers leave the connection of an error open. */
+const maxWait = "5 seconds"
 
 /** The beginning of an answer as text; what cannot be read is left out. */
 const start = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<string> =>
@@ -162,7 +168,7 @@ const start = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<s
         text += decoder.decode(bytes, { stream: true })
         return text.length < maxBody
       }))
-    return Effect.map(Effect.ignore(read), () => text)
+    return Effect.map(Effect.timeoutOption(Effect.ignore(read), maxWait), () => text)
   })
 
 /** The error that a JSON answer is, if it is one: some servers report it with the status of a success. */

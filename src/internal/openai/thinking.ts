@@ -29,7 +29,7 @@ const nearest = (model: Model, level: ThinkingLevel): ThinkingLevel => {
 export const thinkingFields = (request: StreamRequest, settings: Settings): ReadonlyArray<readonly [string, Json]> => {
   const { model, thinkingLevel } = request
   if (model.reasoning === false) return []
-  const level = nearest(model, thinkingLevel)
+  const level = thinkingLevel === "off" ? "off" : nearest(model, thinkingLevel)
   const word = mapped(model, level)
   const effort = typeof word === "string" ? word : level === "off" ? undefined : level
   const budget = level === "off" ? undefined : request.thinkingBudgets?.[thinkingLevel]
