@@ -265,8 +265,14 @@ describe("Its end", () => {
 describe("The connection", () => {
   it.effect("is closed by an interruption, before the answer and in the middle of it", () =>
     Effect.scoped(Effect.gen(function*() {
-      for (const body of [[hold], [sse(text("x")), hold]] as const) {
-        const server = yield* Server.serve({ body })
+      const replies: ReadonlyArray<Server.Reply> = [
+        { silent: true, body: [] },
+        { body: [hold] },
+        { body: [sse(text("x")), hold] },
+        { status: 500, body: ["half", hold] }
+      ]
+      for (const reply of replies) {
+        const server = yield* Server.serve(reply)
         const fiber = yield* Effect.forkChild(Effect.provide(ask(), layer(server.url)))
         yield* server.holding
         yield* Fiber.interrupt(fiber)
@@ -375,6 +381,14 @@ describe("What the layer is told", () => {
       assert.deepStrictEqual(server.asked.map(({ body }) => body["seed"]), [1, 2, undefined])
       assert.strictEqual(server.asked[0]!.body["id"], "test-model")
       assert.deepStrictEqual(seen, [[200, "7", "test-model"], 200])
+    })))
+
+  it.effect("the session, as OpenRouter wants it", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const server = yield* Server.serve(answer(text("x"), finish("stop")))
+      yield* Effect.provide(ask({ sessionId: "s" }), layer(`${server.url}/openrouter.ai`))
+      yield* Effect.provide(ask({ sessionId: "s" }), layer(server.url))
+      assert.deepStrictEqual(server.asked.map(({ headers }) => headers["x-session-id"]), ["s", undefined])
     })))
 
   it.effect("a base URL may end in a slash, hold a query or be the whole URL", () =>

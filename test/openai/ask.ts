@@ -3,7 +3,7 @@
  */
 import { Effect, Layer, Redacted, Result, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientResponse } from "effect/http"
-import { Agent, Errors, Messages, StreamFn } from "../../src/index.ts"
+import { Agent, type Errors, Messages, StreamFn } from "../../src/index.ts"
 import { OpenAi } from "../../src/openai/index.ts"
 
 export const model = OpenAi.model("test-model")

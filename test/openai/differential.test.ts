@@ -73,7 +73,11 @@ const counted = { prompt_tokens: 100, completion_tokens: 20, completion_tokens_d
 /** Most servers do not tell; pi writes 0 then. */
 const notTold = [
   "reasoning tokens that the server does not tell are left out, not 0",
-  (theirs: Fields): Fields => withUsage(theirs, ({ reasoning: _, ...usage }) => usage)
+  (theirs: Fields): Fields =>
+    withUsage(theirs, (usage) => {
+      const { reasoning: _, ...rest } = usage
+      return rest
+    })
 ] as const
 
 const withUsage = (message: Fields, change: (usage: Fields) => Fields): Fields => ({

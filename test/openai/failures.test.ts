@@ -30,6 +30,7 @@ describe("An answer that is no success", () => {
   const table: ReadonlyArray<
     readonly [status: number, body: unknown, reason: Errors.ModelErrorReason, ...says: ReadonlyArray<string>]
   > = [
+    [300, said("Multiple choices"), "ProtocolViolation", "base URL"],
     [400, said("Unknown parameter: 'x'."), "InvalidRequest", "Unknown parameter: 'x'.", "\"test-model\""],
     [
       400,

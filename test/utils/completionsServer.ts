@@ -13,6 +13,8 @@ export const hold = Symbol("hold")
 
 export interface Reply {
   readonly status?: number
+  /** Not even the status is sent. */
+  readonly silent?: true
   /** Default: those of a stream of server-sent events. */
   readonly headers?: Readonly<Record<string, string>>
   /** Each is written on its own. */
@@ -53,7 +55,11 @@ export const serve = (
     const holding = yield* Deferred.make<void>()
     let connections = 0
 
-    const play = async ({ body, headers, status }: Reply, response: ServerResponse): Promise<void> => {
+    const play = async ({ body, headers, silent, status }: Reply, response: ServerResponse): Promise<void> => {
+      if (silent) {
+        Deferred.doneUnsafe(holding, Effect.void)
+        return
+      }
       response.writeHead(status ?? 200, headers ?? events)
       response.flushHeaders()
       for (const piece of body) {
