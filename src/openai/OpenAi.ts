@@ -57,7 +57,7 @@ export type Compat = ServerCompat
  * @category models
  * @since 0.1.0
  */
-export type ModelFields = Omit<Partial<Model>, "id"> & {
+export interface ModelFields extends Partial<Model> {
   readonly thinkingLevelMap?: { readonly [level in ThinkingLevel]?: string | null }
   readonly headers?: Readonly<Record<string, string>>
   readonly compat?: Compat
@@ -85,11 +85,11 @@ export type ModelFields = Omit<Partial<Model>, "id"> & {
  * @since 0.1.0
  */
 export const model = (id: string, fields?: ModelFields): Model => ({
-  id,
   name: id,
   api: "openai-completions",
   provider: "openai",
-  ...fields
+  ...fields,
+  id
 })
 
 /**

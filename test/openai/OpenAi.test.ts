@@ -1,4 +1,5 @@
 /** Answers over a real connection: what arrives, and that nothing stays open. */
+import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -403,6 +404,28 @@ describe("What the layer is told", () => {
         "/v1/chat/completions?api-version=1",
         "/v1/chat/completions"
       ])
+    })))
+
+  it.effect("the client of Node: answers, interruption and failures are the same", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const server = yield* Server.serve(
+        answer(text("x"), finish("stop")),
+        { body: [sse(text("x")), hold] },
+        { body: [sse(text("x")), cut] },
+        Server.json(429, { error: "slow down" }, { "retry-after": "1" })
+      )
+      const undici = OpenAi.layer({ baseUrl: server.url }).pipe(Layer.provide(NodeHttpClient.layerUndici))
+      yield* Effect.gen(function*() {
+        assert.strictEqual(textOf(yield* ask()), "x")
+        const fiber = yield* Effect.forkChild(ask())
+        yield* server.holding
+        yield* Fiber.interrupt(fiber)
+        yield* server.closed
+        assert.strictEqual((yield* ask()).error?.reason, "Network")
+        const { error } = yield* ask()
+        assert.deepStrictEqual([error?.reason, error?.retryAfter], ["RateLimited", 1000])
+        yield* server.closed
+      }).pipe(Effect.provide(undici))
     })))
 
   it.effect("an HTTP client of the application's own", () =>

@@ -116,6 +116,15 @@ describe("An agent", () => {
       ])
     })))
 
+  it("a model's fields are checked", () => {
+    // @ts-expect-error -- prices are an object
+    OpenAi.model("m", { cost: 7 })
+    // @ts-expect-error -- no such level
+    OpenAi.model("m", { thinkingLevelMap: { enormous: "x" } })
+    // @ts-expect-error -- no such option
+    OpenAi.model("m", { compat: { supportsEverything: true } })
+  })
+
   it("a model has what the transcript records", () => {
     assert.deepStrictEqual(OpenAi.model("m", { contextWindow: 10, custom: true }), {
       id: "m",
