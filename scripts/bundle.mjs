@@ -17,7 +17,11 @@ await build({
     sourcemap: true,
     target: "es2024",
     rolldownOptions: {
-      input: { index: "src/index.ts", "testing/index": "src/testing/index.ts" },
+      input: {
+        index: "src/index.ts",
+        "testing/index": "src/testing/index.ts",
+        "openai/index": "src/openai/index.ts"
+      },
       external: [/^effect(\/|$)/],
       preserveEntrySignatures: "strict",
       output: { format: "es", entryFileNames: "[name].js", chunkFileNames: "shared.js" }

@@ -5,6 +5,7 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, FileSystem, Path, type Scope, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import * as Server from "./utils/completionsServer.ts"
 
 const root = new URL("..", import.meta.url)
 
@@ -14,7 +15,12 @@ interface Ended {
   readonly err: string
 }
 
-const start = Effect.fnUntraced(function*(file: string, args: ReadonlyArray<string> = [], folder?: string) {
+const start = Effect.fnUntraced(function*(
+  file: string,
+  args: ReadonlyArray<string> = [],
+  folder?: string,
+  env?: Readonly<Record<string, string>>
+) {
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
   const path = yield* Path.Path
   const program = yield* path.fromFileUrl(new URL(file, root))
@@ -24,14 +30,19 @@ const start = Effect.fnUntraced(function*(file: string, args: ReadonlyArray<stri
       cwd,
       stdin: "ignore",
       // Most of the time goes into loading modules.
-      env: { NODE_COMPILE_CACHE: yield* path.fromFileUrl(new URL("node_modules/.cache/node", root)) },
+      env: { NODE_COMPILE_CACHE: yield* path.fromFileUrl(new URL("node_modules/.cache/node", root)), ...env },
       extendEnv: true
     })
   )
 })
 
-const run = Effect.fnUntraced(function*(file: string, args?: ReadonlyArray<string>, folder?: string) {
-  const process = yield* start(file, args, folder)
+const run = Effect.fnUntraced(function*(
+  file: string,
+  args?: ReadonlyArray<string>,
+  folder?: string,
+  env?: Readonly<Record<string, string>>
+) {
+  const process = yield* start(file, args, folder, env)
   const text = (stream: typeof process.stdout) => Stream.mkString(Stream.decodeText(stream))
   const [out, err] = yield* Effect.all([text(process.stdout), text(process.stderr)], { concurrency: 2 })
   const ended: Ended = { code: yield* process.exitCode, out, err }
@@ -96,13 +107,36 @@ describe("examples", { concurrent: true }, () => {
       }))
   }
 
+  test("openai.ts, against a server on this machine", () =>
+    Effect.gen(function*() {
+      const server = yield* Server.serve(
+        Server.answer(
+          Server.calls(Server.piece(0, "{\"path\":\"package.json\"}", { id: "a", name: "read_file" })),
+          Server.finish("tool_calls"),
+          Server.usage({ prompt_tokens: 100, completion_tokens: 10 })
+        ),
+        Server.answer(
+          Server.text("It is effect-pi."),
+          Server.finish("stop"),
+          Server.usage({ prompt_tokens: 900, completion_tokens: 7 })
+        )
+      )
+      const env = { OPENAI_BASE_URL: server.url, OPENAI_API_KEY: "k", OPENAI_MODEL: "local" }
+      const { code, err, out } = yield* run("examples/openai.ts", [], undefined, env)
+      assert.deepStrictEqual([out, err, code], ["It is effect-pi.\nCompleted, 1017 tokens\n", "", 0])
+      const [first, second] = server.asked
+      assert.strictEqual(first!.headers.authorization, "Bearer k")
+      assert.strictEqual(first!.body["model"], "local")
+      assert.include(JSON.stringify(second!.body["messages"]), "\\\"name\\\": \\\"effect-pi\\\"")
+    }))
+
   test("there is an expectation for every one", () =>
     Effect.gen(function*() {
       const fs = yield* FileSystem.FileSystem
       const path = yield* Path.Path
       const folder = yield* path.fromFileUrl(new URL("examples", root))
       const files = (yield* fs.readDirectory(folder)).filter((name) => name.endsWith(".ts"))
-      assert.sameMembers(files, Object.keys(expected))
+      assert.sameMembers(files, [...Object.keys(expected), "openai.ts"])
     }))
 })
 
