@@ -75,6 +75,8 @@ describe("An answer", () => {
       const [asked] = server.asked
       assert.strictEqual(asked!.path, "/v1/chat/completions")
       assert.strictEqual(asked!.headers.authorization, "Bearer sk-test-0123456789abcdef")
+      // Nobody there knows what to do with them.
+      for (const name of ["traceparent", "b3"]) assert.isUndefined(asked!.headers[name], name)
       assert.strictEqual(asked!.headers["content-type"], "application/json")
       assert.deepStrictEqual(asked!.body, {
         model: "test-model",

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Logger, Redacted, References } from "effect"
 import { TestClock } from "effect/testing"
 import { inspect } from "node:util"
-import { Agent, Errors } from "../../src/index.ts"
+import { Agent, Errors, StreamFn } from "../../src/index.ts"
 import type { OpenAi } from "../../src/openai/index.ts"
 import * as Server from "../utils/completionsServer.ts"
 import { cut, done, hold, json, type Reply, sse, text } from "../utils/completionsServer.ts"
@@ -168,6 +168,15 @@ describe("An answer that is no stream of events", () => {
       }))
   }
 
+  it.effect("but one that ends before its first event was cut off", () =>
+    Effect.gen(function*() {
+      for (const body of [[], ["\n"]]) {
+        const error = yield* errorOf({ body })
+        assert.strictEqual(error.reason, "IncompleteStream")
+        assert.isTrue(error.isRetryable)
+      }
+    }))
+
   it.effect("but an error with the status of a success is that error", () =>
     Effect.gen(function*() {
       const error = yield* errorOf(json(200, said("Rate limited", "rate_limit_exceeded")))
@@ -227,12 +236,22 @@ describe("No connection", () => {
 
   it.effect("where the base URL is none", () =>
     Effect.gen(function*() {
-      for (const url of ["nonsense", "http://a b/", "localhost 7"]) {
+      for (
+        const url of ["nonsense", "http://a b/", "localhost 7", "localhost:8080/v1", "127.0.0.1:8080", "ftp://a/v1"]
+      ) {
         const { error } = yield* Effect.provide(ask(), layer(url))
         assert(error !== undefined)
         assert.strictEqual(error.reason, "InvalidRequest", url)
-        assert.include(error.message, "Check the base URL")
+        assert.match(error.message, /Check the base URL|the base URL has to begin with http/)
       }
+    }))
+
+  it.effect("is made for an agent that was given no model", () =>
+    Effect.gen(function*() {
+      const { error } = yield* Effect.provide(ask({ model: StreamFn.unknownModel }), layer("http://127.0.0.1:1/v1"))
+      assert(error !== undefined)
+      assert.strictEqual(error.reason, "InvalidRequest")
+      assert.include(error.message, "OpenAi.model(")
     }))
 
   it.effect("that is cut before the answer begins", () =>

@@ -79,7 +79,11 @@ export class Failures {
 
   #fromStatus(status: number, what: string, reported: Reported, retryAfter: number | undefined): ModelError {
     const fail = (reason: ModelErrorReason, wayOut: string): ModelError =>
-      new ModelError({ reason, message: `${what}. ${wayOut}`, ...(retryAfter !== undefined && { retryAfter }) })
+      new ModelError({
+        reason,
+        message: `${what.replace(/\.$/, "")}. ${wayOut}`,
+        ...(retryAfter !== undefined && { retryAfter })
+      })
     if (status === 401 || status === 403) {
       return fail(
         "Authentication",
@@ -136,6 +140,20 @@ export class Failures {
     }
   }
 
+  noModel(): ModelError {
+    return new ModelError({
+      reason: "InvalidRequest",
+      message: `No model was chosen for ${this.#url}: give the agent one, such as \`model: OpenAi.model("…")\`.`
+    })
+  }
+
+  noScheme(): ModelError {
+    return new ModelError({
+      reason: "InvalidRequest",
+      message: `${this.#url} is no URL: the base URL has to begin with http:// or https://.`
+    })
+  }
+
   badKey(): ModelError {
     return new ModelError({
       reason: "Authentication",
@@ -150,6 +168,9 @@ export class Failures {
   }
 
   notEvents(contentType: string | undefined, start: string): ModelError {
+    if (start.trim() === "" && contentType?.includes("text/event-stream")) {
+      return this.incomplete(" and without an event")
+    }
     const type = contentType === undefined ? "without a content type" : `with the content type ${contentType}`
     const begins = start.trim() === "" ? "is empty" : `begins ${JSON.stringify(this.#quote(start.trim()))}`
     return this.violation(

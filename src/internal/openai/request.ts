@@ -18,7 +18,7 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { ModelError } from "../../Errors.ts"
 import type { JsonObject } from "../../Messages.ts"
-import type { Model, StreamEvent, StreamRequest } from "../../StreamFn.ts"
+import { type Model, type StreamEvent, type StreamRequest, unknownModel } from "../../StreamFn.ts"
 import { isRecord } from "../record.ts"
 import { AnswerReader, type Events } from "./answerReader.ts"
 import { ChunkReader, isErrorReport } from "./chunkReader.ts"
@@ -71,6 +71,8 @@ const open = Effect.fnUntraced(function*(
   const headers = headersOf(options, request, settings)
   const failures = new Failures(UrlParams.redactUrl(url), model.id, secretsOf(headers))
   const { authorization } = headers
+  if (model.id === unknownModel.id) return yield* Effect.fail(failures.noModel())
+  if (!/^https?:\/\//i.test(url)) return yield* Effect.fail(failures.noScheme())
   if (authorization !== undefined && !/^[\x20-\x7e]*$/.test(authorization)) return yield* Effect.fail(failures.badKey())
 
   const payload = payloadOf(request, settings)
@@ -82,6 +84,8 @@ const open = Effect.fnUntraced(function*(
   ).pipe(
     Effect.provideService(Scope.Scope, scope),
     Effect.updateService(Headers.CurrentRedactedNames, (names) => [...names, ...keyHeaders]),
+    // A provider has no use for trace ids, and a browser would have to ask its leave for the headers.
+    Effect.provideService(HttpClient.TracerPropagationEnabled, false),
     Effect.mapError((error) => failures.http(error))
   )
   yield* asEffect(options.onResponse?.({ status: response.status, headers: { ...response.headers } }, model))
