@@ -311,7 +311,7 @@ const inCallFiber = (run: Run, call: Call, effect: Effect.Effect<void>): Effect.
     return effect
   })
 
-/** Runs what is left of a call in a fiber of its own; it was told of an abort, so it is not interrupted from here. */
+/** Runs what is left of a call in a fiber of its own. A stop interrupts that fiber and not whoever waits for it. */
 const inOwnFiber = (rest: Effect.Effect<void>): Effect.Effect<void> =>
   Exit.isExit(rest)
     ? rest

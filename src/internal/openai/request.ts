@@ -19,6 +19,7 @@ import * as Stream from "effect/Stream"
 import type { ModelError } from "../../Errors.ts"
 import type { JsonObject } from "../../Messages.ts"
 import { type Model, type StreamEvent, type StreamRequest, unknownModel } from "../../StreamFn.ts"
+import { asEffect, type OrEffect } from "../answer.ts"
 import { isRecord } from "../record.ts"
 import { AnswerReader, type Events } from "./answerReader.ts"
 import { ChunkReader, isErrorReport } from "./chunkReader.ts"
@@ -28,20 +29,17 @@ import { payloadOf } from "./payload.ts"
 import { retryAfter } from "./retryAfter.ts"
 import { readSettings, type Settings } from "./settings.ts"
 
-/** What a hook of the layer may answer with. */
-type Answer<A> = A | Effect.Effect<A, ModelError>
-
 /** The options of `OpenAi.layer`; see there. */
 export interface Options {
   readonly baseUrl?: string | undefined
   readonly apiKey?: Redacted.Redacted | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
-  readonly onPayload?: ((payload: JsonObject, model: Model) => Answer<JsonObject | void>) | undefined
+  readonly onPayload?: ((payload: JsonObject, model: Model) => OrEffect<JsonObject | void, ModelError>) | undefined
   readonly onResponse?:
     | ((
       response: { readonly status: number; readonly headers: Readonly<Record<string, string>> },
       model: Model
-    ) => Answer<void>)
+    ) => OrEffect<void, ModelError>)
     | undefined
 }
 
@@ -106,9 +104,6 @@ const open = Effect.fnUntraced(function*(
   yield* Scope.addFinalizer(scope, reader.drain(bytes))
   return reader.events(bytes)
 })
-
-const asEffect = <A>(answer: Answer<A>): Effect.Effect<A, ModelError> =>
-  Effect.isEffect(answer) ? answer : Effect.succeed(answer)
 
 const path = "/chat/completions"
 
