@@ -1,6 +1,7 @@
 // Packs the library as npm would publish it, installs the tarball in an empty project outside the repository, imports every
 // entry point there under the project's Node and type-checks a program that uses them. Needs `npm run build` first.
-// Nothing is downloaded: the peer `effect` is a link to the one in node_modules.
+// Nothing is downloaded: peers are links to those in node_modules, the optional ones only for the types: every entry point
+// has to load without them.
 import { spawnSync } from "node:child_process"
 import {
   existsSync,
@@ -20,7 +21,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const modules = join(root, "node_modules")
 const node = join(modules, ".bin", "node")
 
-/** @type {{ name: string, exports: Record<string, unknown> }} */
+/** @type {{ name: string, exports: Record<string, unknown>, peerDependenciesMeta: Record<string, unknown> }} */
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 const entryPoints = Object.keys(manifest.exports)
   .filter((key) => !key.includes("*") && !key.endsWith(".json"))
@@ -42,6 +43,16 @@ const run = (folder, command, args) => {
   return stdout
 }
 
+/**
+ * @param {string} project
+ * @param {string} name
+ */
+const link = (project, name) => {
+  const target = join(project, "node_modules", name)
+  mkdirSync(dirname(target), { recursive: true })
+  symlinkSync(join(modules, name), target, "dir")
+}
+
 /** @param {string} folder */
 const check = (folder) => {
   const project = join(folder, "project")
@@ -59,7 +70,7 @@ const check = (folder) => {
     "--silent",
     join("..", tarball)
   ])
-  symlinkSync(join(modules, "effect"), join(project, "node_modules", "effect"), "dir")
+  link(project, "effect")
 
   writeFileSync(
     join(project, "main.mjs"),
@@ -73,6 +84,7 @@ console.log("Node " + process.version)
   )
   process.stdout.write(run(project, node, ["main.mjs"]))
 
+  for (const peer of Object.keys(manifest.peerDependenciesMeta)) link(project, peer)
   writeFileSync(
     join(project, "main.ts"),
     entryPoints.map((name, index) => `import * as entry${index} from "${name}"\nvoid entry${index}\n`).join("")

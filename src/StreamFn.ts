@@ -13,6 +13,7 @@ import type * as Redacted from "effect/Redacted"
 import type * as Stream from "effect/Stream"
 import type { ModelError } from "./Errors.ts"
 import type {
+  Json,
   Message,
   StopReason,
   TextContent,
@@ -92,6 +93,14 @@ export interface ResponseInfo {
   readonly rawStopReason?: string
   readonly providerThinkingLevel?: string
   readonly usage?: Usage
+  /** Who answers, where that is another model than was asked for; fields that are missing stay as they are. */
+  readonly model?: { readonly id?: string; readonly api?: string; readonly provider?: string }
+  /** Whether the model said that its turn is over. */
+  readonly endTurn?: boolean
+  /** What the adapter notes about failures it met. */
+  readonly diagnostics?: Json
+  /** How to fetch a response with the stop reason `deferred`. */
+  readonly deferred?: Json
 }
 
 /**

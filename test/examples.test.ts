@@ -130,13 +130,37 @@ describe("examples", { concurrent: true }, () => {
       assert.include(JSON.stringify(second!.body["messages"]), "\\\"name\\\": \\\"effect-pi\\\"")
     }))
 
+  test("pi-ai.ts, against a server on this machine", () =>
+    Effect.gen(function*() {
+      const server = yield* Server.serve(
+        Server.answer(
+          Server.calls(
+            Server.piece(0, "{\"city\":\"Lisbon\"}", { id: "a", name: "weather" }),
+            Server.piece(1, "{\"city\":\"Oslo\"}", { id: "b", name: "weather" })
+          ),
+          Server.finish("tool_calls"),
+          Server.usage({ prompt_tokens: 100, completion_tokens: 10 })
+        ),
+        Server.answer(
+          Server.text("In both it is 21 degrees."),
+          Server.finish("stop"),
+          Server.usage({ prompt_tokens: 900, completion_tokens: 7 })
+        )
+      )
+      const env = { BASE_URL: server.url, GROQ_API_KEY: "k" }
+      const { code, err, out } = yield* run("examples/pi-ai.ts", ["groq", "llama-3.1-8b-instant"], undefined, env)
+      assert.deepStrictEqual([out, err, code], ["In both it is 21 degrees.\nCompleted, 1017 tokens\n", "", 0])
+      assert.strictEqual(server.asked[1]!.headers.authorization, "Bearer k")
+      assert.include(JSON.stringify(server.asked[1]!.body["messages"]), "Oslo: 21 degrees")
+    }))
+
   test("there is an expectation for every one", () =>
     Effect.gen(function*() {
       const fs = yield* FileSystem.FileSystem
       const path = yield* Path.Path
       const folder = yield* path.fromFileUrl(new URL("examples", root))
       const files = (yield* fs.readDirectory(folder)).filter((name) => name.endsWith(".ts"))
-      assert.sameMembers(files, [...Object.keys(expected), "openai.ts"])
+      assert.sameMembers(files, [...Object.keys(expected), "openai.ts", "pi-ai.ts"])
     }))
 })
 

@@ -74,14 +74,12 @@ const unknown: Answering = { id: "unknown", api: "unknown", provider: "unknown" 
 const textOr = (text: unknown, otherwise: string): string => typeof text === "string" ? wellFormed(text) : otherwise
 
 /** A model comes from a host and may be anything; the message stays one that can be stored. */
-const readModel = (model: Model): Answering =>
+const readAnswering = (model: Pick<Model, "id" | "api" | "provider">): Answering =>
   attempt(() => ({
     id: textOr(model.id, unknown.id),
     api: textOr(model.api, unknown.api),
     provider: textOr(model.provider, unknown.provider)
   })) ?? unknown
-
-const noInfo: ResponseInfo = {}
 
 const deltas = { text: "text_delta", thinking: "thinking_delta", toolCall: "toolcall_delta" } as const
 
@@ -106,7 +104,14 @@ const readError = (error: unknown): ModelError | undefined =>
 
 const messageOf = (error: ModelError): string => textOr(error.message, show(error))
 
-const infoFields = ["responseId", "responseModel", "rawStopReason", "providerThinkingLevel"] as const
+const textFields = ["responseId", "responseModel", "rawStopReason", "providerThinkingLevel"] as const
+
+const jsonFields = ["diagnostics", "deferred"] as const
+
+/** What a message keeps of what a provider told about the response. */
+type Details = Omit<ResponseInfo, "usage" | "model">
+
+const noDetails: Details = {}
 
 /** A copy, in which what is missing or no number counts as none. */
 const readUsage = ({ cost, ...tokens }: Usage): Usage => ({
@@ -130,18 +135,18 @@ export class Accumulator {
   complete = false
   /** The error of a stream that failed or broke the protocol, or that an `error` event carried. */
   error: ModelError | undefined
-  readonly #model: Answering
+  #model: Answering
   readonly #timestamp: number
   /** Those that are still growing stand here as they began. */
   #blocks: Array<Block> = []
   #open: Array<OpenBlock> = []
   #ids: UsedIds | undefined
-  #info: ResponseInfo = noInfo
+  #info: Details = noDetails
   #usage: Usage = emptyUsage
   #end: { readonly stopReason: StopReason; readonly errorMessage: string | undefined } | undefined
 
   constructor(model: Model, timestamp: number) {
-    this.#model = readModel(model)
+    this.#model = readAnswering(model)
     this.#timestamp = timestamp
   }
 
@@ -194,7 +199,7 @@ export class Accumulator {
     const stopReason = "pending"
     const timestamp = this.#timestamp
     // In one piece where that is possible: there is a snapshot for every event.
-    if (this.#info === noInfo && this.#blocks.length <= eagerBlocks) {
+    if (this.#info === noDetails && this.#blocks.length <= eagerBlocks) {
       const content = this.#blocks.slice()
       for (let n = 0; n < this.#open.length; n++) content[this.#open[n]!.index] = this.#open[n]!.block
       return { role: "assistant", api, provider, model, usage, stopReason, timestamp, content }
@@ -225,15 +230,23 @@ export class Accumulator {
     }
   }
 
-  #details(): Omit<ResponseInfo, "usage"> | undefined {
-    return this.#info === noInfo ? undefined : this.#info
+  #details(): Details | undefined {
+    return this.#info === noDetails ? undefined : this.#info
   }
 
   #learn(info: ResponseInfo): void {
     if (info.usage !== undefined) this.#usage = readUsage(info.usage)
-    for (const field of infoFields) {
+    if (isRecord(info.model)) this.#model = readAnswering({ ...this.#model, ...info.model })
+    for (const field of textFields) {
       const value = info[field]
       if (typeof value === "string") this.#info = { ...this.#info, [field]: wellFormed(value) }
+    }
+    if (typeof info.endTurn === "boolean") this.#info = { ...this.#info, endTurn: info.endTurn }
+    for (const field of jsonFields) {
+      const value = encode(info[field])
+      if (info[field] !== undefined && Result.isSuccess(value)) {
+        this.#info = { ...this.#info, [field]: copyJson(value.success) }
+      }
     }
   }
 

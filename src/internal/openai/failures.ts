@@ -5,38 +5,12 @@
 import type * as HttpClientError from "effect/http/HttpClientError"
 import * as Result from "effect/Result"
 import { ModelError, type ModelErrorReason } from "../../Errors.ts"
+import { isContextOverflow, statusOfWords, withoutSecrets } from "../errorText.ts"
 import { oneLine } from "../excerpt.ts"
 import { isRecord } from "../record.ts"
 
 /** How much of a server's text an error repeats. */
 const maxText = 600
-
-/** Whatever looks like a key of OpenAI or its imitators, masked ones included. */
-const keyLike = /\bsk-[\w*.-]{6,}/g
-
-/** In which words servers say that a conversation is too long. */
-const overflow = [
-  /context[ _-]?(length|window|size)/i,
-  /(prompt|input|request|message)s?\b.{0,40}\btoo (long|large)\b/i,
-  /too many (input |prompt )?tokens/i,
-  /maximum (prompt|input|number of (input )?)?\s?(length|tokens?)\b/i,
-  /(exceed|longer than|greater than).{0,60}\b(tokens?|max(imum)? length)/i,
-  /\btokens?\b.{0,60}exceed/i,
-  /range of input length/i,
-  /reduce the length of the (messages|prompt|input)/i,
-  /token limit/i
-]
-
-/** What stands for a status in an error that has none: the words of `code` and `type`. */
-const wordStatus: ReadonlyArray<readonly [RegExp, number]> = [
-  [/context_length|too_large/, 400],
-  [/rate_limit|quota|too_many_requests/, 429],
-  [/api_key|authentication|permission|unauthorized/, 401],
-  [/timeout/, 408],
-  [/not_found/, 404],
-  [/overloaded|unavailable|server_error|internal|api_error/, 500],
-  [/invalid_request|bad_request/, 400]
-]
 
 /** An error as a server reports it. */
 interface Reported {
@@ -69,11 +43,14 @@ export class Failures {
   /** An error object inside the stream, or as the whole answer. */
   inStream(error: unknown): ModelError {
     const reported = readError(error)
-    const status = reported.status ?? wordStatus.find(([word]) => word.test(reported.words))?.[1]
+    const status = reported.status ?? statusOfWords(reported.words)
     const said = this.#quote(reported.text === "" ? "no text" : reported.text)
     const message = `${this.#url} reported an error in its answer: ${said}`
     return status === undefined
-      ? new ModelError({ reason: isOverflow(reported) ? "ContextOverflow" : "Reported", message })
+      ? new ModelError({
+        reason: isContextOverflow(reported.text, reported.words) ? "ContextOverflow" : "Reported",
+        message
+      })
       : this.#fromStatus(status, message, reported, undefined)
   }
 
@@ -101,7 +78,7 @@ export class Failures {
     if (status < 400) {
       return fail("ProtocolViolation", "That is no answer to a chat completion: check the base URL.")
     }
-    if (status !== 404 && isOverflow(reported)) {
+    if (status !== 404 && isContextOverflow(reported.text, reported.words)) {
       return fail(
         "ContextOverflow",
         `The conversation is longer than "${this.#model}" can read: shorten it, for example with \`Messages.keepLast\` in the hook \`transformContext\`.`
@@ -195,17 +172,9 @@ export class Failures {
   }
 
   #scrub(text: string): string {
-    let clean = text
-    for (const secret of this.#secrets) clean = clean.replaceAll(secret, "<redacted>")
-    return clean.replaceAll(keyLike, "<redacted>")
+    return withoutSecrets(text, this.#secrets)
   }
 }
-
-/** … and in which they say that something else is too much: requests in a minute, or the answer that was asked for. */
-const otherLimit = /rate.?limit|too many requests|max_(completion_|output_)?tokens(?!.*context)/i
-
-const isOverflow = ({ text, words }: Reported): boolean =>
-  /context_length/.test(words) || (!otherLimit.test(text) && overflow.some((pattern) => pattern.test(text)))
 
 const asText = (value: unknown): string =>
   typeof value === "string"
