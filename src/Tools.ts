@@ -122,6 +122,24 @@ export interface CallContext {
 export type ExecutionMode = "parallel" | "sequential"
 
 /**
+ * What a tool says of itself, for the host: the terms, and what an absent one means, are those of the Model Context
+ * Protocol. The loop does not look at them; a `beforeToolCall` hook may, to decide whom to ask.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Annotations {
+  /** It changes nothing; absent: it may. */
+  readonly readOnly?: boolean | undefined
+  /** What it changes may be lost; absent: it may. */
+  readonly destructive?: boolean | undefined
+  /** A second call with the same arguments changes nothing more; absent: it may. */
+  readonly idempotent?: boolean | undefined
+  /** It reaches beyond this system; absent: it may. */
+  readonly openWorld?: boolean | undefined
+}
+
+/**
  * Brand of {@link Tool}.
  *
  * @category type IDs
@@ -149,6 +167,7 @@ export interface Tool<out R = never> {
   /** Milliseconds, or why they cannot be used. */
   readonly timeout: Result.Result<number | undefined, string>
   readonly retry: Schedule.Schedule<unknown> | undefined
+  readonly annotations: Annotations
   readonly execute: (args: never, call: CallContext) => Effect.Effect<unknown, unknown, R>
 }
 
@@ -185,6 +204,7 @@ interface Options {
    * ones, and what it returns is decoded like any other.
    */
   readonly prepareArguments?: ((args: unknown) => unknown) | undefined
+  readonly annotations?: Annotations | undefined
 }
 
 const makeTool = <R>(
@@ -204,6 +224,7 @@ const makeTool = <R>(
     ? Result.succeed(undefined)
     : readMillis(`The timeout of tool "${name}"`, options.timeout, 1),
   retry: options.retry,
+  annotations: options.annotations ?? {},
   execute
 })
 

@@ -82,6 +82,7 @@ describe("examples", { concurrent: true }, () => {
       "A{aborted} \"I begin with\"",
       "timed out"
     ],
+    "language-model.ts": ["Lisbon: 21, Oslo: 4\nCompleted, 40 tokens"],
     "loop-alone.ts": ["events: agent_start turn_start", "tool_execution_end", "Completed, 4 messages to add"],
     "tools.ts": [
       "progress of a:",

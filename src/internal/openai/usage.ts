@@ -4,6 +4,7 @@
  */
 import type { Usage } from "../../Messages.ts"
 import type { Model } from "../../StreamFn.ts"
+import { costOf } from "../costOf.ts"
 import { isRecord } from "../record.ts"
 
 type Counts = { readonly [key: string]: unknown }
@@ -33,18 +34,4 @@ export const readUsage = (counts: Counts, model: Model): Usage => {
     totalTokens: input + output + cacheRead + cacheWrite,
     cost: costOf(model.cost, { input, output, cacheRead, cacheWrite })
   }
-}
-
-const perToken = (price: number | undefined): number => (price ?? 0) / 1_000_000
-
-// As pi multiplies and divides, to the last digit.
-const costOf = (
-  prices: Model["cost"],
-  tokens: Pick<Usage, "input" | "output" | "cacheRead" | "cacheWrite">
-): Usage["cost"] => {
-  const input = perToken(prices?.input) * tokens.input
-  const output = perToken(prices?.output) * tokens.output
-  const cacheRead = perToken(prices?.cacheRead) * tokens.cacheRead
-  const cacheWrite = ((prices?.cacheWrite ?? 0) * tokens.cacheWrite) / 1_000_000
-  return { input, output, cacheRead, cacheWrite, total: input + output + cacheRead + cacheWrite }
 }
