@@ -313,6 +313,11 @@ export const stream = (
 /**
  * A listener for the text of responses, as it comes.
  *
+ * **Details**
+ *
+ * When the model begins again, what was told of the response no longer counts. `onRetract` is told why; without it, a line
+ * that says so takes the place of a delta.
+ *
  * **Example** (Printing a response)
  *
  * ```ts
@@ -325,10 +330,16 @@ export const stream = (
  * @category combinators
  * @since 0.1.0
  */
-export const onText = <E = never, R = never>(
-  f: (delta: string) => Effect.Effect<unknown, E, R> | void
-): Listener<E, R> =>
-(event) => {
-  if (event.type !== "message_update" || event.assistantMessageEvent.type !== "text_delta") return
-  return f(event.assistantMessageEvent.delta)
+export const onText = <E = never, R = never, E2 = never, R2 = never>(
+  f: (delta: string) => Effect.Effect<unknown, E, R> | void,
+  options?: { readonly onRetract?: (reason: string | undefined) => Effect.Effect<unknown, E2, R2> | void }
+): Listener<E | E2, R | R2> =>
+(event): Effect.Effect<unknown, E | E2, R | R2> | void => {
+  if (event.type !== "message_update") return
+  const { assistantMessageEvent: update } = event
+  if (update.type === "text_delta") return f(update.delta)
+  if (update.type !== "retract") return
+  const { errorMessage } = update
+  if (options?.onRetract !== undefined) return options.onRetract(errorMessage)
+  return f(`\n[begins again${errorMessage === undefined ? "" : `: ${errorMessage}`}]\n`)
 }

@@ -37,6 +37,14 @@ export type AssistantMessageEvent =
   }
   | { readonly type: "text_end" | "thinking_end"; readonly contentIndex: number; readonly content: string }
   | { readonly type: "toolcall_end"; readonly contentIndex: number; readonly toolCall: ToolCall }
+  | {
+    /** What was told of the response no longer counts: another attempt begins, and the message is empty again. */
+    readonly type: "retract"
+    /** The attempt that begins, from 2. */
+    readonly attempt: number
+    /** Why the one before is withdrawn. */
+    readonly errorMessage?: string
+  }
 
 /**
  * An event of a run. The messages it carries never change after it was handed out.

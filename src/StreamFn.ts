@@ -127,6 +127,8 @@ export interface StreamEnd extends ResponseInfo {
  *
  * `toolcall_end` may carry the parsed arguments; otherwise the loop parses the text of the deltas.
  *
+ * `retract` withdraws everything before it: the response begins anew, with another `start` and with blocks counted from 0.
+ *
  * @category models
  * @since 0.1.0
  */
@@ -157,6 +159,17 @@ export type StreamEvent =
     readonly contentIndex: number
     readonly arguments?: unknown
     readonly thoughtSignature?: string
+  }
+  | {
+    readonly type: "retract"
+    /** The attempt that begins, from 2. */
+    readonly attempt: number
+    /** Why the one before is withdrawn. */
+    readonly error?: ModelError | undefined
+    /** What the one before has used, if it is known; it stays part of the response's usage. */
+    readonly usage?: Usage | undefined
+    /** Who answers now, where that is another model than was asked for. */
+    readonly model?: ResponseInfo["model"]
   }
   | StreamEnd
 

@@ -329,7 +329,9 @@ describe("StreamFn messages", () => {
         const { recorder } = yield* respond([{ type: "start" }, ...list, { type: "done" }])
         const updates = ofType(recorder.events, "message_update")
         assert.lengthOf(updates, 160)
-        for (const { assistantMessageEvent: { contentIndex }, message } of updates.slice(100)) {
+        for (const { assistantMessageEvent, message } of updates.slice(100)) {
+          assert(assistantMessageEvent.type !== "retract")
+          const { contentIndex } = assistantMessageEvent
           const expected: unknown = JSON.parse(JSON.stringify(message))
           assert.lengthOf(message.content, contentIndex + 1)
           const views: Record<string, Messages.AssistantMessage> = {

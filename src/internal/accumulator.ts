@@ -19,7 +19,7 @@ import type {
   ToolCall,
   Usage
 } from "../Messages.ts"
-import { AssistantContent, emptyUsage } from "../Messages.ts"
+import { addUsage, AssistantContent, emptyUsage } from "../Messages.ts"
 import type { Model, ResponseInfo, StreamEnd, StreamEvent } from "../StreamFn.ts"
 import { readArguments } from "./callArguments.ts"
 import { copyJson } from "./copyJson.ts"
@@ -137,6 +137,11 @@ export class Accumulator {
   error: ModelError | undefined
   #model: Answering
   readonly #timestamp: number
+  readonly #asked: Model
+  /** The attempt at hand has begun. */
+  #started = false
+  /** What attempts have used that were withdrawn. */
+  #withdrawn: Usage | undefined
   /** Those that are still growing stand here as they began. */
   #blocks: Array<Block> = []
   #open: Array<OpenBlock> = []
@@ -146,6 +151,7 @@ export class Accumulator {
   #end: { readonly stopReason: StopReason; readonly errorMessage: string | undefined } | undefined
 
   constructor(model: Model, timestamp: number) {
+    this.#asked = model
     this.#model = readAnswering(model)
     this.#timestamp = timestamp
   }
@@ -158,11 +164,12 @@ export class Accumulator {
       case "toolcall_delta":
         return this.#delta(event.type, event.contentIndex, event.delta)
       case "start":
-        if (this.announced) return this.#violation("a second `start`")
+        if (this.#started) return this.#violation("a second `start`")
         if (!isUsageOrNone(event.usage)) return this.#violation("a `start` whose usage is none")
-        this.#learn(event)
-        this.announced = true
-        return "start"
+        return this.#start(event)
+      case "retract":
+        if (!isUsageOrNone(event.usage)) return this.#violation("a `retract` whose usage is none")
+        return this.#retract(event)
       case "text_start":
         return this.#openBlock(event.type, event.contentIndex, { type: "text", text: "" })
       case "thinking_start":
@@ -234,8 +241,34 @@ export class Accumulator {
     return this.#info === noDetails ? undefined : this.#info
   }
 
+  #start(info: ResponseInfo): Step {
+    this.#learn(info)
+    this.#started = true
+    if (this.announced) return undefined
+    this.announced = true
+    return "start"
+  }
+
+  /** Forgets what had arrived, but not what it cost. */
+  #retract({ attempt, error, model, usage }: StreamEvent & { readonly type: "retract" }): Step {
+    if (usage !== undefined) this.#learn({ usage })
+    this.#withdrawn = this.#usage
+    this.#started = false
+    this.#blocks = []
+    this.#open = []
+    this.#ids = undefined
+    this.#info = noDetails
+    this.#model = readAnswering({ ...this.#asked, ...model })
+    if (!this.announced) return undefined
+    const reason = readError(error)
+    return { type: "retract", attempt, ...(reason !== undefined && { errorMessage: messageOf(reason) }) }
+  }
+
   #learn(info: ResponseInfo): void {
-    if (info.usage !== undefined) this.#usage = readUsage(info.usage)
+    if (info.usage !== undefined) {
+      const usage = readUsage(info.usage)
+      this.#usage = this.#withdrawn === undefined ? usage : addUsage(this.#withdrawn, usage)
+    }
     if (isRecord(info.model)) this.#model = readAnswering({ ...this.#model, ...info.model })
     for (const field of textFields) {
       const value = info[field]

@@ -23,7 +23,11 @@ export const show = (event: AgentEvent): string => {
     case "message_end":
       return `${event.type} ${Transcript.print([event.message], { system: true })}`
     case "message_update":
-      return `message_update ${event.assistantMessageEvent.type} ${event.assistantMessageEvent.contentIndex}`
+      return `message_update ${event.assistantMessageEvent.type} ${
+        event.assistantMessageEvent.type === "retract"
+          ? event.assistantMessageEvent.attempt
+          : event.assistantMessageEvent.contentIndex
+      }`
     case "tool_execution_start":
     case "tool_execution_update":
       return `${event.type} ${event.toolCallId}`
