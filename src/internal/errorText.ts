@@ -37,6 +37,26 @@ const wordStatus: ReadonlyArray<readonly [RegExp, number]> = [
 
 export const statusOfWords = (words: string): number | undefined => wordStatus.find(([word]) => word.test(words))?.[1]
 
+/** What is shorter is a placeholder for servers that need no key, and part of many a word. */
+const minSecret = 4
+
+const speaksOfSecrets = /key|token|secret|auth/i
+
+/**
+ * The texts that must not show: the keys, and the values of headers or variables whose names speak of secrets, with and
+ * without the scheme before them.
+ */
+export const secretsIn = (
+  keys: ReadonlyArray<string>,
+  ...fields: ReadonlyArray<Readonly<Record<string, unknown>> | undefined>
+): ReadonlyArray<string> => {
+  const secrets = [...keys]
+  for (const [name, value] of fields.flatMap((each) => Object.entries(each ?? {}))) {
+    if (typeof value === "string" && speaksOfSecrets.test(name)) secrets.push(value, value.replace(/^\S+\s+/, ""))
+  }
+  return secrets.filter((secret) => secret.length >= minSecret)
+}
+
 /** Whatever looks like a key of OpenAI or its imitators, masked ones included. */
 const keyLike = /\bsk-[\w*.-]{6,}/g
 

@@ -20,6 +20,7 @@ import type { ModelError } from "../../Errors.ts"
 import type { JsonObject } from "../../Messages.ts"
 import { type Model, type StreamEvent, type StreamRequest, unknownModel } from "../../StreamFn.ts"
 import { asEffect, type OrEffect } from "../answer.ts"
+import { secretsIn } from "../errorText.ts"
 import { isRecord } from "../record.ts"
 import { AnswerReader, type Events } from "./answerReader.ts"
 import { ChunkReader, isErrorReport } from "./chunkReader.ts"
@@ -67,7 +68,7 @@ const open = Effect.fnUntraced(function*(
   const url = endpoint(baseUrl)
   const settings = readSettings(model, baseUrl)
   const headers = headersOf(options, request, settings)
-  const failures = new Failures(UrlParams.redactUrl(url), model.id, secretsOf(headers))
+  const failures = new Failures(UrlParams.redactUrl(url), model.id, secretsIn([], headers))
   const { authorization } = headers
   if (model.id === unknownModel.id) return yield* Effect.fail(failures.noModel())
   if (!/^https?:\/\//i.test(url)) return yield* Effect.fail(failures.noScheme())
@@ -138,17 +139,6 @@ const headersOf = (options: Options, request: StreamRequest, settings: Settings)
   bearer(request.apiKey)
   add(request.headers)
   return Object.fromEntries(headers)
-}
-
-/** What is shorter is a placeholder for servers that need no key, and part of many a word. */
-const minSecret = 4
-
-/** The texts in the headers that must not show in an error. */
-const secretsOf = (headers: Readonly<Record<string, string>>): ReadonlyArray<string> => {
-  const { authorization, ...others } = headers
-  const secrets = authorization === undefined ? [] : [authorization, authorization.replace(/^\S+\s+/, "")]
-  for (const [name, value] of Object.entries(others)) if (/key|token|secret|auth/i.test(name)) secrets.push(value)
-  return secrets.filter((secret) => secret.length >= minSecret)
 }
 
 /** More of an answer that is no stream of events is not read. */

@@ -17,6 +17,7 @@ import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import type { ModelError } from "../../Errors.ts"
 import { type StreamEvent, type StreamRequest, unknownModel } from "../../StreamFn.ts"
+import { secretsIn } from "../errorText.ts"
 import { retryAfter } from "../openai/retryAfter.ts"
 import { isRecord } from "../record.ts"
 import { Failures, type LastAnswer } from "./failures.ts"
@@ -182,18 +183,10 @@ const watched =
     return response
   }
 
-/** What is shorter is a placeholder for servers that need no key, and part of many a word. */
-const minSecret = 4
-
 const failuresOf = (options: Options, request: StreamRequest, last: LastAnswer): Failures => {
   const { id, provider } = request.model
-  const secrets: Array<string> = []
-  for (const key of [options.apiKey, request.apiKey]) if (key !== undefined) secrets.push(Redacted.value(key))
-  for (const [name, value] of Object.entries({ ...options.headers, ...request.headers })) {
-    if (typeof value !== "string" || !/key|token|secret|auth/i.test(name)) continue
-    secrets.push(value, value.replace(/^\S+\s+/, ""))
-  }
-  for (const [name, value] of Object.entries(options.env ?? {})) if (/key|token|secret/i.test(name)) secrets.push(value)
+  const keys = [options.apiKey, request.apiKey].flatMap((key) => key === undefined ? [] : [Redacted.value(key)])
+  const secrets = secretsIn(keys, options.headers, request.headers, options.env)
   const subject = provider === undefined ? `the model "${id}"` : `the model "${id}" of ${provider}`
-  return new Failures(subject, secrets.filter((secret) => secret.length >= minSecret), last)
+  return new Failures(subject, secrets, last)
 }

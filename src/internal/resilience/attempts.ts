@@ -21,19 +21,19 @@ export interface Attempt {
 }
 
 /** What comes after a failure, or nothing: then the failure is the end of the response. */
-export type Next = (error: ModelError, attempt: number) => Effect.Effect<Attempt | undefined, ModelError>
+export type Next = (error: ModelError) => Effect.Effect<Attempt | undefined, ModelError>
 
 type Events = Arr.NonEmptyReadonlyArray<StreamEvent>
 
 type EventPull = Pull.Pull<Events, ModelError>
 
 export const attempts = (first: Attempt, next: Next): Stream.Stream<StreamEvent, ModelError> =>
-  Stream.fromChannel(
-    Channel.fromTransform((_: Pull.Pull<unknown, unknown, unknown>, scope) =>
-      Effect.map(Effect.sync(() => new Attempts(next, scope)), (state) =>
-        Effect.flatMap(state.open(first), () => state.read))
-    )
-  )
+  Stream.fromChannel(Channel.fromTransform((_: Pull.Pull<unknown, unknown, unknown>, scope) =>
+    Effect.suspend(() => {
+      const state = new Attempts(next, scope)
+      return Effect.as(state.open(first), state.read)
+    })
+  ))
 
 class Attempts {
   readonly #next: Next
@@ -99,7 +99,7 @@ class Attempts {
 
   #goOn(error: ModelError, failed: StreamEnd | undefined): EventPull {
     const close = Scope.close(this.#current!.scope, Exit.fail(error))
-    return Effect.flatMap(Effect.andThen(close, this.#next(error, this.#attempt + 1)), (attempt): EventPull => {
+    return Effect.flatMap(Effect.andThen(close, this.#next(error)), (attempt): EventPull => {
       this.#failed = undefined
       if (attempt === undefined) {
         this.#complete = true

@@ -7,8 +7,7 @@ import * as Layer from "effect/Layer"
 import * as RateLimiter from "effect/persistence/RateLimiter"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
-import { AgentConfigError } from "../../Errors.ts"
-import { readMillis } from "../millis.ts"
+import { checkCount, checkMillis } from "./checks.ts"
 import { onLayer } from "./onLayer.ts"
 
 /** The options of `Resilience.rateLimit`; see there. */
@@ -26,12 +25,9 @@ export const rateLimit = (options: RateLimitOptions) =>
   onLayer((stream) =>
     Effect.gen(function*() {
       const { concurrency = Infinity, requests = Infinity, window = "1 minute" } = options
-      yield* checkCount("requests", requests)
-      yield* checkCount("concurrency", concurrency)
-      const millis = yield* Effect.mapError(
-        Effect.fromResult(readMillis("rateLimit: window", window, 1)),
-        (message) => new AgentConfigError({ reason: "InvalidOption", message })
-      )
+      yield* checkCount("rateLimit: requests", requests, 1)
+      yield* checkCount("rateLimit: concurrency", concurrency, 1)
+      const millis = yield* checkMillis("rateLimit: window", window)
       const inTime: Wait = requests === Infinity ? Effect.void : yield* windowed(requests, millis)
       const places = concurrency === Infinity ? undefined : yield* Queue.bounded<void>(concurrency)
       if (places === undefined) return (request) => Stream.unwrap(Effect.map(inTime, () => stream(request)))
@@ -55,11 +51,3 @@ const windowed = (limit: number, millis: number): Effect.Effect<Wait> =>
       ({ delay }) => Effect.sleep(delay)
     )
   }).pipe(Effect.provide(limiterLayer))
-
-const checkCount = (name: string, count: number): Effect.Effect<void, AgentConfigError> =>
-  count === Infinity || (Number.isInteger(count) && count > 0) ? Effect.void : Effect.fail(
-    new AgentConfigError({
-      reason: "InvalidOption",
-      message: `rateLimit: ${name} must be a whole number above 0, not ${count}.`
-    })
-  )

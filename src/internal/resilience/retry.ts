@@ -10,7 +10,8 @@ import * as Stream from "effect/Stream"
 import { Budget } from "../../Budget.ts"
 import type { ModelError } from "../../Errors.ts"
 import { type Attempt, attempts, type Next } from "./attempts.ts"
-import { onLayer } from "./onLayer.ts"
+import { checkCount, checkMillis } from "./checks.ts"
+import { type Answer, onLayer } from "./onLayer.ts"
 
 /** The options of `Resilience.retry`; see there. */
 export interface RetryOptions {
@@ -20,32 +21,57 @@ export interface RetryOptions {
   readonly maxDelay?: Duration.Input | undefined
 }
 
+interface Settings extends Required<RetryOptions> {
+  readonly schedule: Schedule.Schedule<unknown, ModelError>
+  readonly while: (error: ModelError) => boolean
+  /** Milliseconds. */
+  readonly maxDelay: number
+  readonly times: number
+}
+
 const defaultSchedule = Schedule.exponential("500 millis").pipe(Schedule.jittered)
+
+const isRetryable = (error: ModelError): boolean => error.isRetryable
 
 export const retry = (options: RetryOptions) =>
   onLayer((stream) =>
-    Effect.succeed((request) => {
-      const attempt: Attempt = { stream: Stream.suspend(() => stream(request)) }
-      return Stream.unwrap(Effect.map(nextOf(options, attempt), (next) => attempts(attempt, next)))
+    Effect.gen(function*() {
+      const { maxDelay = "1 minute", schedule = defaultSchedule, times = 3 } = options
+      const settings: Settings = {
+        schedule,
+        times: yield* checkCount("retry: times", times, 0),
+        maxDelay: yield* checkMillis("retry: maxDelay", maxDelay),
+        while: options.while ?? isRetryable
+      }
+      return (request): ReturnType<Answer> => {
+        const attempt: Attempt = { stream: Stream.suspend(() => stream(request)) }
+        return Stream.unwrap(Effect.map(nextOf(settings, attempt), (next) => attempts(attempt, next)))
+      }
     })
   )
 
-const nextOf = (options: RetryOptions, attempt: Attempt): Effect.Effect<Next> => {
-  const { maxDelay = "1 minute", schedule = defaultSchedule, times = 3 } = options
-  const isWorthIt = options.while ?? ((error: ModelError) => error.isRetryable)
-  return Effect.map(Schedule.toStep(schedule), (step): Next => (error, count) =>
-    Effect.gen(function*() {
-      if (!isWorthIt(error) || count > times + 1) return undefined
+const nextOf = (settings: Settings, attempt: Attempt): Effect.Effect<Next> =>
+  Effect.map(Schedule.toStep(settings.schedule), (step): Next => {
+    let left = settings.times
+    return Effect.fnUntraced(function*(error: ModelError) {
       const { retryAfter = 0 } = error
-      if (retryAfter > Duration.toMillis(maxDelay)) return undefined
-      const now = yield* Clock.currentTimeMillis
-      const scheduled = yield* Pull.catchDone(
-        Effect.map(step(now, error), ([, delay]) => Duration.toMillis(delay)),
-        () => Effect.undefined
-      )
-      if (scheduled === undefined) return undefined
-      yield* Effect.sleep(Math.max(scheduled, retryAfter))
+      if (!settings.while(error) || left-- === 0 || retryAfter > settings.maxDelay) return undefined
+      const delay = yield* delayOf(step, error)
+      if (delay === undefined) return undefined
+      yield* Effect.sleep(Math.max(Math.min(delay, settings.maxDelay), retryAfter))
       const budget = yield* Budget
       return budget?.takeTurn() === undefined ? attempt : undefined
-    }))
-}
+    })
+  })
+
+/** A schedule at work. */
+type Step = (now: number, error: ModelError) => Pull.Pull<[unknown, Duration.Duration], never, unknown>
+
+/** Milliseconds, or nothing when the schedule is over. */
+const delayOf = Effect.fnUntraced(function*(step: Step, error: ModelError) {
+  const now = yield* Clock.currentTimeMillis
+  return yield* Pull.catchDone(
+    Effect.map(step(now, error), ([, delay]): number | undefined => Duration.toMillis(delay)),
+    () => Effect.undefined
+  )
+})
