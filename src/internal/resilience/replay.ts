@@ -172,8 +172,11 @@ const play = ({ end, line, steps }: Recorded, timing: boolean): Stream.Stream<St
     const events = Stream.flattenArray(
       Stream.mapEffect(Stream.fromIterable(steps), (step) => Effect.as(until(step.at), Arr.map(step.events, eventOf)))
     )
-    if (end === undefined || end.end === "complete") return events
-    return Stream.concat(events, Stream.unwrap(Effect.as(until(end.at), Stream.fail(failureOf(end.end, line)))))
+    if (end === undefined) return events
+    if (end.end === "complete") return Stream.concat(events, Stream.fromEffectDrain(until(end.at)))
+    // Who interrupts at the same time again comes first.
+    const at = end.end === "interrupted" ? end.at + 1 : end.at
+    return Stream.concat(events, Stream.unwrap(Effect.as(until(at), Stream.fail(failureOf(end.end, line)))))
   }))
 
 const failureOf = (end: Exclude<End, "complete">, line: number): ModelError =>
