@@ -84,7 +84,9 @@ export const edit = Tools.make("edit", {
     yield* fs.writeFileString(place.absolute, edited.text)
     const count = (part: string) => part === "" ? 0 : part.replace(/\n$/, "").split("\n").length
     return Tools.result({
-      text: `Replaced ${plural(count(oldText), "line")} by ${count(newText)} in ${place.shown}, from line ${edited.line}.`,
+      text: `Replaced ${plural(count(oldText), "line")} by ${
+        count(newText)
+      } in ${place.shown}, from line ${edited.line}.`,
       details: { summary: `-${count(oldText)} +${count(newText)}, line ${edited.line}` }
     })
   })

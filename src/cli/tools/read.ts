@@ -10,8 +10,9 @@ import { readText } from "../workspace.ts"
 const Line = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
 
 export const read = Tools.make("read", {
-  description:
-    `Reads a text file of the working folder, at most ${maxLines} lines or ${maxBytes / 1000} kB at a time; "offset" goes on from a line.`,
+  description: `Reads a text file of the working folder, at most ${maxLines} lines or ${
+    maxBytes / 1000
+  } kB at a time; "offset" goes on from a line.`,
   parameters: Schema.Struct({
     path: Schema.String.annotate({ description: "The file, relative to the working folder" }),
     offset: Schema.optionalKey(Line.annotate({ description: "First line, from 1; default 1" })),
