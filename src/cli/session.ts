@@ -41,7 +41,9 @@ export const makeSession = Effect.fn("makeSession")(function*(options: SessionOp
     thinkingLevel: options.thinking,
     tools,
     limits: { turns: options.maxTurns, cost: options.maxCost },
-    maxResultLength: 200_000
+    maxResultLength: 200_000,
+    // A command gets half a second to end by itself, then its processes are killed and waited for.
+    gracePeriod: "3 seconds"
   }).pipe(
     Effect.provideService(StreamFn, { stream: (request) => provider.stream(request) }),
     Effect.provide(Hooks.layer(options.approval))

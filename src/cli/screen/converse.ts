@@ -255,6 +255,7 @@ export const converse = Effect.fn("converse")(function*<E, R>(options: Options<E
   )
   if (options.prompt !== "") yield* submit(options.prompt, "steer")
   while (!(yield* take(yield* Queue.take(steps))));
+  screen.setHint(undefined)
   if (run === undefined) return exitCodes.completed
   yield* agent.abort
   return exitCodes.aborted
