@@ -66,8 +66,8 @@ const program = await build({
 
 /** @type {Set<string>} */
 const packages = new Set()
-for (const { output } of [program].flat()) {
-  for (const chunk of output) {
+for (const built of [program].flat()) {
+  for (const chunk of "output" in built ? built.output : []) {
     if (chunk.type !== "chunk") continue
     for (const id of chunk.moduleIds) {
       const at = id.lastIndexOf(`${sep}node_modules${sep}`)
