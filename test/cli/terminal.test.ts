@@ -103,7 +103,7 @@ describe.skipIf(!hasTmux)(`on a terminal${hasTmux ? "" : " (skipped: there is no
       yield* terminal.showsNot("never sent")
       yield* terminal.type("again")
       yield* terminal.press("Enter")
-      yield* terminal.shows(/Incorrect API key provided[^]*\/model/)
+      yield* terminal.shows(/Incorrect API key\s+provided[^]*\/model/)
       yield* terminal.type("once more")
       yield* terminal.press("Enter")
       yield* terminal.shows(/All is well\.[^]*1\.2k in \(200 cached\) · 7 out/)
