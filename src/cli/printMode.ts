@@ -18,9 +18,11 @@ import { Workspace } from "./workspace.ts"
 
 /** Writes to standard output or error. A reader that has gone, as in `| head`, is no failure. */
 export const writer = Effect.map(Stdio.Stdio, (stdio) => {
-  const to = (sink: Stdio.Stdio["stdout"]) => (text: string) =>
-    Effect.ignore(Stream.run(Stream.succeed(text), sink({ endOnDone: false })))
-  return { out: to(stdio.stdout), err: to(stdio.stderr) }
+  const open = { endOnDone: false }
+  return {
+    out: (text: string) => Effect.ignore(Stream.run(Stream.succeed(text), stdio.stdout(open))),
+    err: (text: string) => Effect.ignore(Stream.run(Stream.succeed(text), stdio.stderr(open)))
+  }
 })
 
 /** Text: an answer is written when it is complete, so that nothing is written that the model takes back. */
