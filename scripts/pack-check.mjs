@@ -1,5 +1,5 @@
 // Packs the library as npm would publish it, installs the tarball in an empty project outside the repository, imports every
-// entry point there under the project's Node and type-checks a program that uses them. Needs `npm run build` first.
+// entry point there under the project's Node, type-checks a program that uses them and runs the program it brings. Needs `npm run build` first.
 // Nothing is downloaded: peers are links to those in node_modules, the optional ones only for the types: every entry point
 // has to load without them.
 import { spawnSync } from "node:child_process"
@@ -35,7 +35,11 @@ const entryPoints = Object.keys(manifest.exports)
  * @param {ReadonlyArray<string>} args
  */
 const run = (folder, command, args) => {
-  const { status, stdout, stderr } = spawnSync(command, args, { cwd: folder, encoding: "utf8" })
+  const { status, stdout, stderr } = spawnSync(command, args, {
+    cwd: folder,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"]
+  })
   if (status !== 0) {
     process.stderr.write(`${stdout ?? ""}${stderr ?? ""}`)
     throw new Error(`failed: ${[command, ...args].join(" ")}`)
@@ -83,6 +87,14 @@ console.log("Node " + process.version)
 `
   )
   process.stdout.write(run(project, node, ["main.mjs"]))
+
+  // The program, without anything that only the repository has, and without a provider.
+  const program = join(project, "node_modules", ".bin", "effect-pi")
+  const help = run(project, node, [program, "--help"])
+  if (!help.includes("--max-turns")) throw new Error(`effect-pi --help says:\n${help}`)
+  const answer = run(project, node, [program, "--model", "offline", "--print", "read main.mjs"])
+  if (!answer.includes("exports nothing")) throw new Error(`effect-pi --print says:\n${answer}`)
+  console.log("effect-pi: ok")
 
   for (const peer of Object.keys(manifest.peerDependenciesMeta)) link(project, peer)
   writeFileSync(

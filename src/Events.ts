@@ -19,6 +19,7 @@
  */
 import * as Stream from "effect/Stream"
 import type { RunOutcome } from "./Errors.ts"
+import { toWire } from "./internal/wireEvent.ts"
 import type { AgentMessage, AssistantMessage, JsonObject, ToolCall, ToolResultMessage } from "./Messages.ts"
 import type { ToolResult } from "./Tools.ts"
 
@@ -109,32 +110,6 @@ export type ObservedEvent = AgentEvent | { readonly type: "gap"; readonly missed
  * @since 0.1.0
  */
 export type AgentEventType = AgentEvent["type"]
-
-/** The form of an event on the wire: errors as plain fields, and updates without the snapshot their deltas add up to. */
-const toWire = (event: AgentEvent): unknown => {
-  switch (event.type) {
-    case "message_update": {
-      const { assistantMessageEvent, type } = event
-      return { type, assistantMessageEvent }
-    }
-    case "agent_end":
-      return { ...event, outcome: wireOutcome(event.outcome) }
-    default:
-      return event
-  }
-}
-
-const wireOutcome = (outcome: RunOutcome): unknown => {
-  if (outcome._tag !== "Failed") return outcome
-  const { error } = outcome
-  const { _tag, message } = error
-  const where = _tag === "HookError"
-    ? { hook: error.hook }
-    : _tag === "ListenerError"
-    ? { event: error.event }
-    : { reason: error.reason }
-  return { _tag: "Failed", error: { _tag, message, ...where } }
-}
 
 /**
  * Events as server-sent events, one text each: the event's type as `event`, its JSON as `data`.

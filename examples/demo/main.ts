@@ -1,7 +1,7 @@
 /**
  * Answers a question about the files of the working folder, offline; without a question it gives a short tour.
  *
- *     npm start -- "How many lines of TypeScript are in src, and which file is longest?"
+ *     npm run tour -- "How many lines of TypeScript are in src, and which file is longest?"
  *
  * Exit codes: 0 answered, 1 failed, 2 wrong usage, 130 aborted (Ctrl-C).
  */
@@ -14,7 +14,7 @@ import { RuleBasedModel } from "./model.ts"
 import { tour } from "./tour.ts"
 import { Workspace } from "./workspace.ts"
 
-const usage = `Usage: npm start -- [--folder FOLDER] [QUESTION]
+const usage = `Usage: npm run tour -- [--folder FOLDER] [QUESTION]
 
 Answers QUESTION about the files in FOLDER (default: where it is started); without a question: a short tour.
 The model is a set of rules, not a language model; nothing is written, nothing is sent.`
@@ -99,7 +99,7 @@ const main = Effect.gen(function*() {
   Effect.tapError((error) => Console.error(error._tag === "BadUsage" ? `${error.message}\n\n${usage}` : error.message))
 )
 
-// `npm start | head`: a reader that has gone is no failure.
+// `npm run tour | head`: a reader that has gone is no failure.
 process.stdout.on("error", () => {})
 
 main.pipe(Effect.provide(NodeServices.layer), NodeRuntime.runMain)

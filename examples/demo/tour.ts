@@ -87,7 +87,7 @@ const showAll = Effect.fnUntraced(function*(display: Display) {
   yield* showConversation(display)
   yield* showLimit(display)
   yield* showDeadline(display)
-  yield* display.say("\nAsk a question of your own: npm start -- \"How many Markdown files are in docs?\"")
+  yield* display.say("\nAsk a question of your own: npm run tour -- \"How many Markdown files are in docs?\"")
 })
 
 export const tour = Effect.gen(function*() {

@@ -1,6 +1,6 @@
 /** A model whose answers are written down, attempt by attempt, and an agent that asks it. */
 import { assert } from "@effect/vitest"
-import { Clock, Effect, Fiber, Layer, Stream } from "effect"
+import { Clock, Effect, Fiber, type Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Agent, Errors, type Messages, StreamFn } from "../../src/index.ts"
 import type { RunResult } from "../../src/RunResult.ts"

@@ -1,0 +1,121 @@
+/**
+ * The program in a pipe: answers, events, exit codes, and which model it takes.
+ */
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, type Scope } from "effect"
+import * as Server from "../utils/completionsServer.ts"
+import { makeFolder, run } from "./program.ts"
+
+const test = <E>(name: string, body: () => Effect.Effect<void, E, NodeServices.NodeServices | Scope.Scope>): void =>
+  it.live(name, () => body().pipe(Effect.scoped, Effect.provide(NodeServices.layer)), 60_000)
+
+describe("in a pipe", { concurrent: true }, () => {
+  test("the offline model answers, and is named", () =>
+    Effect.gen(function*() {
+      const { folder } = yield* makeFolder
+      const { code, err, out } = yield* run(folder, ["--print", "read", "notes.md"])
+      assert.strictEqual(code, 0)
+      assert.include(out, "one\ntwo\nthree")
+      assert.include(err, "offline/rules (no provider in the environment)\n")
+      assert.include(err, "· read notes.md\n· read: 3 lines\n")
+    }))
+
+  test("standard input is a prompt", () =>
+    Effect.gen(function*() {
+      const { folder } = yield* makeFolder
+      const { code, out } = yield* run(folder, [], { input: "list src\n" })
+      assert.strictEqual(code, 0)
+      assert.include(out, "src/a.ts")
+    }))
+
+  test("without anything to do it says so", () =>
+    Effect.gen(function*() {
+      const { folder } = yield* makeFolder
+      const nothing = yield* run(folder, [])
+      assert.strictEqual(nothing.code, 0)
+      assert.include(nothing.out, "effect-pi --help says more")
+      assert.strictEqual((yield* run(folder, ["--print"])).code, 2)
+    }))
+
+  test("wrong usage and unknown models end with 2", () =>
+    Effect.gen(function*() {
+      const { folder } = yield* makeFolder
+      assert.strictEqual((yield* run(folder, ["--nonsense"])).code, 2)
+      assert.strictEqual((yield* run(folder, ["--max-turns", "0", "hi"])).code, 2)
+      const unknown = yield* run(folder, ["--model", "no-such-model", "hi"])
+      assert.strictEqual(unknown.code, 2)
+      assert.include(unknown.err, "No provider has a model \"no-such-model\"")
+      const withoutKey = yield* run(folder, ["--model", "claude-sonnet-4-5", "hi"])
+      assert.strictEqual(withoutKey.code, 2)
+      assert.include(withoutKey.err, "no key in the environment for \"claude-sonnet-4-5\"")
+    }))
+
+  test("what changes something is refused, unless --yes", () =>
+    Effect.gen(function*() {
+      const { folder, fs, path } = yield* makeFolder
+      const file = path.join(folder, "made.txt")
+      const refused = yield* run(folder, ["--print", "write made.txt: hello"])
+      assert.include(refused.out, "Started with --yes it would be allowed")
+      assert.isFalse(yield* fs.exists(file))
+      const allowed = yield* run(folder, ["--yes", "--print", "write made.txt: hello"])
+      assert.strictEqual(allowed.code, 0)
+      assert.strictEqual(yield* fs.readFileString(file), "hello\n")
+    }))
+
+  test("a limit ends with 3", () =>
+    Effect.gen(function*() {
+      const { folder } = yield* makeFolder
+      const { code, err } = yield* run(folder, ["--max-turns", "1", "--print", "read notes.md"])
+      assert.strictEqual(code, 3)
+      assert.include(err, "Stopped at the limit of turns.")
+    }))
+
+  test("--json gives every event", () =>
+    Effect.gen(function*() {
+      const { folder } = yield* makeFolder
+      const { code, out } = yield* run(folder, ["--json", "list src"])
+      assert.strictEqual(code, 0)
+      const types = out.trimEnd().split("\n").map((line): unknown => {
+        const value: unknown = JSON.parse(line)
+        return typeof value === "object" && value !== null && "type" in value ? value.type : undefined
+      })
+      assert.deepStrictEqual(types.slice(0, 3), ["session", "agent_start", "turn_start"])
+      assert.include(types, "tool_execution_end")
+      assert.strictEqual(types.at(-1), "agent_end")
+      assert.include(out, "\"_tag\":\"Completed\"")
+    }))
+
+  test("a server of OPENAI_BASE_URL answers, with the model that was asked for", () =>
+    Effect.gen(function*() {
+      const { folder } = yield* makeFolder
+      const server = yield* Server.serve(
+        Server.answer(
+          Server.text("It is \u001B[2Jfine\u0007."),
+          Server.finish("stop"),
+          Server.usage({ prompt_tokens: 1200, completion_tokens: 7 })
+        )
+      )
+      const env = { OPENAI_BASE_URL: server.url, OPENAI_MODEL: "from-env" }
+      const first = yield* run(folder, ["--print", "how is it?"], { env })
+      assert.strictEqual(first.out, "It is fine.\n")
+      assert.include(first.err, `openai/from-env (OPENAI_BASE_URL ${server.url})`)
+      assert.include(first.err, "1.2k in · 7 out")
+      yield* run(folder, ["--model", "org/other", "--system", "Be kind.", "--print", "hi"], { env })
+      assert.deepStrictEqual(server.asked.map(({ body }) => body["model"]), ["from-env", "org/other"])
+      assert.include(JSON.stringify(server.asked[1]!.body), "Be kind.")
+    }))
+
+  test("a request that fails ends with 1 and the reason", () =>
+    Effect.gen(function*() {
+      const { folder } = yield* makeFolder
+      const server = yield* Server.serve(Server.json(401, { error: { message: "Incorrect API key provided" } }))
+      const { code, err, out } = yield* run(folder, ["--print", "hi"], {
+        env: { OPENAI_BASE_URL: server.url, OPENAI_API_KEY: "sk-very-secret" }
+      })
+      assert.strictEqual(code, 1)
+      assert.strictEqual(out, "")
+      assert.include(err, "Incorrect API key provided")
+      assert.notInclude(err, "sk-very-secret")
+    }))
+})

@@ -1,0 +1,49 @@
+/**
+ * The program in a process of its own, in a folder of its own, with an environment that has no key.
+ */
+import { Effect, FileSystem, Path, Stream } from "effect"
+import { ChildProcess, ChildProcessSpawner } from "effect/process"
+
+const root = new URL("../..", import.meta.url)
+
+export const programFile = Effect.flatMap(Path.Path, (path) => path.fromFileUrl(new URL("src/cli/main.ts", root)))
+
+/** A folder with a few files and a link that leads out of it. */
+export const makeFolder = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const around = yield* fs.realPath(yield* fs.makeTempDirectoryScoped())
+  const folder = path.join(around, "work")
+  yield* fs.makeDirectory(path.join(folder, "src"), { recursive: true })
+  yield* fs.writeFileString(path.join(folder, "notes.md"), "one\ntwo\nthree\n")
+  yield* fs.writeFileString(path.join(folder, "src", "a.ts"), "export const a = 1\n")
+  yield* fs.writeFileString(path.join(around, "secret.txt"), "the secret\n")
+  yield* fs.symlink(around, path.join(folder, "way-out"))
+  yield* fs.symlink(path.join(around, "unborn.txt"), path.join(folder, "to-nothing"))
+  return { around, folder, fs, path }
+})
+
+export const bareEnv = (folder: string): Record<string, string> => ({
+  PATH: process.env["PATH"] ?? "",
+  HOME: folder,
+  TERM: "xterm-256color",
+  LANG: "C.UTF-8"
+})
+
+export const run = Effect.fnUntraced(function*(
+  folder: string,
+  args: ReadonlyArray<string>,
+  options: { readonly env?: Record<string, string>; readonly input?: string } = {}
+) {
+  const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+  const child = yield* spawner.spawn(
+    ChildProcess.make(process.execPath, [yield* programFile, ...args], {
+      cwd: folder,
+      stdin: options.input === undefined ? "ignore" : Stream.encodeText(Stream.make(options.input)),
+      env: { ...bareEnv(folder), ...options.env }
+    })
+  )
+  const text = (stream: typeof child.stdout) => Stream.mkString(Stream.decodeText(stream))
+  const [out, err] = yield* Effect.all([text(child.stdout), text(child.stderr)], { concurrency: 2 })
+  return { code: yield* child.exitCode, out, err }
+})
