@@ -64,14 +64,25 @@ export const connect = (setup: Setup): Effect.Effect<Connection, McpError, Scope
           Effect.fail(heard.noise === undefined ? error() : failures.notMessages(heard.noise, heard.output()))
         )
       )
-    const ended = () => failures.ended(heard.output())
+    const ended = () =>
+      heard.notSpawned === undefined
+        ? failures.ended(heard.output())
+        : failures.connecting(wire.readError(heard.notSpawned), "")
+    /** The client closes what it could not initialize: the end of a process is no reason then. */
+    let refused = false
     const initialized = Effect.tryPromise({
       try: (signal) => wire.initialize(signal),
-      catch: (error) => wire.readError(error)
+      catch: (error) => {
+        refused = !heard.isLost()
+        return wire.readError(error)
+      }
     }).pipe(
-      Effect.catch((error) => failWith(() => heard.isLost() ? ended() : failures.connecting(error, heard.output())))
+      Effect.catch((error) => failWith(() => refused ? failures.connecting(error, heard.output()) : ended()))
     )
-    const gone = Effect.andThen(Deferred.await(heard.lost), failWith(ended))
+    const gone = Effect.andThen(
+      Deferred.await(heard.lost),
+      Effect.suspend(() => refused ? Effect.never : failWith(ended))
+    )
     yield* Effect.raceFirst(initialized, gone).pipe(
       Effect.timeoutOrElse({
         duration: connectTimeout,
@@ -103,6 +114,8 @@ class Heard {
   readonly listeners: Listeners
   /** The first thing that was no message. */
   noise: string | undefined
+  /** Why there never was a process. */
+  notSpawned: unknown
   /** Whether there was a message at all. */
   answered = false
   /** How many requests there were. */
@@ -121,6 +134,7 @@ class Heard {
       onError: (error) => {
         // The first line that does not parse; zod's errors are about messages that did.
         if (error instanceof SyntaxError && !this.answered) this.noise ??= error.message
+        if (isRecord(error) && String(error["syscall"]).startsWith("spawn")) this.notSpawned = error
         // The stream cannot be taken up again: nothing will come of what it was to bring.
         if (error instanceof Error && /Maximum reconnection attempts/.test(error.message)) {
           for (const pending of this.pending.values()) {

@@ -106,6 +106,7 @@ export const openStdio = Effect.fnUntraced(function*(
   })
   transport.stderr?.on("data", (chunk: unknown) => listeners.onStderr(String(chunk)))
   return wireOf(modules, transport, listeners, {
+    isProcess: true,
     hasProcess: () => transport.pid !== null,
     endSession: () => Promise.resolve(),
     statusOf: () => undefined
@@ -128,6 +129,7 @@ export const openHttp = Effect.fnUntraced(function*(
     fetch: watchedFetch(listeners.onAnswerEnd)
   })
   return wireOf(modules, transport, listeners, {
+    isProcess: false,
     hasProcess: () => false,
     endSession: () => transport.terminateSession(),
     statusOf: (error) => error instanceof StreamableHTTPError ? error.code : undefined
@@ -135,20 +137,25 @@ export const openHttp = Effect.fnUntraced(function*(
 })
 
 const wireOf = (
-  [{ Client }, { McpError: RpcError, ResultSchema }]: Modules,
-  // The classes have accessors that the interface does not know how to be optional.
-  transport: Omit<Transport, "sessionId"> & { readonly sessionId?: string | undefined },
+  [{ Client }, { ErrorCode, McpError: RpcError, ResultSchema }]: Modules,
+  transport: Transport,
   listeners: Listeners,
-  kind: Pick<Wire, "endSession" | "hasProcess"> & { readonly statusOf: (error: unknown) => number | undefined }
+  kind: Pick<Wire, "endSession" | "hasProcess"> & {
+    readonly isProcess: boolean
+    readonly statusOf: (error: unknown) => number | undefined
+  }
 ): Wire => {
   const client = new Client(clientInfo, { capabilities: {} })
   const closeTransport = transport.close.bind(transport)
   let closing: Promise<void> | undefined
   // The client closes by itself when it cannot initialize: whoever closes later has to wait for the same end.
   transport.close = () => closing ??= closeTransport()
-  transport.onmessage = (message) => listeners.onMessage(message)
-  transport.onerror = (error) => listeners.onError(error)
-  transport.onclose = () => listeners.onClose()
+  Object.assign(transport, {
+    onmessage: listeners.onMessage,
+    onerror: listeners.onError,
+    // Behind a URL nothing ends but what was closed from here.
+    onclose: () => kind.isProcess ? listeners.onClose() : undefined
+  })
   const send = transport.send.bind(transport)
   let sent: Json | undefined
   transport.send = (message, options) => {
@@ -157,8 +164,7 @@ const wireOf = (
   }
   return {
     ...kind,
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see the type of the parameter
-    initialize: (signal) => client.connect(transport as Transport, { ...never, signal }),
+    initialize: (signal) => client.connect(transport, { ...never, signal }),
     about: () => {
       const info = client.getServerVersion()
       return {
@@ -188,7 +194,9 @@ const wireOf = (
       if (status !== undefined) {
         return { _tag: "Http", status, text: afterPrefix(text), hadSession: transport.sessionId !== undefined }
       }
-      if (error instanceof RpcError) {
+      // The SDK's own word for a connection that was closed has a code that servers use as well.
+      const isClosed = text === `MCP error ${ErrorCode.ConnectionClosed}: Connection closed`
+      if (error instanceof RpcError && !isClosed) {
         return { _tag: "Rpc", code: error.code, text: text.replace(/^MCP error -?\d+: /, "") }
       }
       return { _tag: "Other", code: codeOf(error), text: deepText(error) }
