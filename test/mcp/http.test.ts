@@ -18,7 +18,11 @@ interface Asked {
   readonly method: string
   readonly headers: IncomingMessage["headers"]
   /** The message of a POST. */
-  readonly message: { readonly id?: number; readonly method?: string; readonly params?: { readonly requestId?: number } }
+  readonly message: {
+    readonly id?: number
+    readonly method?: string
+    readonly params?: { readonly requestId?: number }
+  }
 }
 
 /** An HTTP server that answers as it is told; `undefined` is no answer at all. */
