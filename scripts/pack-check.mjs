@@ -83,6 +83,11 @@ const check = (folder) => {
   if (exported.length === 0) throw new Error(name + " exports nothing")
   console.log(name + ": " + exported.length + " exports")
 }
+const { Effect } = await import("effect")
+const { Mcp } = await import("${manifest.name}/mcp")
+const missing = await Effect.runPromise(Effect.flip(Effect.scoped(Mcp.connectStdio({ name: "any", command: "any" }))))
+if (missing.reason !== "NotInstalled" || !missing.message.includes("npm install @modelcontextprotocol/sdk")) throw missing
+console.log("without its peer, an MCP server is: " + missing.reason)
 console.log("Node " + process.version)
 `
   )

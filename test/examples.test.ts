@@ -83,6 +83,12 @@ describe("examples", { concurrent: true }, () => {
       "timed out"
     ],
     "language-model.ts": ["Lisbon: 21, Oslo: 4\nCompleted, 40 tokens"],
+    "mcp.ts": [
+      "mcp-servers/everything has every__get-sum, every__trigger-long-running-operation\n",
+      "The sum of 2 and 3 is 5.",
+      "progress: { progress: 2, total: 2 }",
+      "\nCompleted\n"
+    ],
     "loop-alone.ts": ["events: agent_start turn_start", "tool_execution_end", "Completed, 4 messages to add"],
     "tools.ts": [
       "progress of a:",
