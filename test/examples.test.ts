@@ -82,6 +82,10 @@ describe("examples", { concurrent: true }, () => {
       "A{aborted} \"I begin with\"",
       "timed out"
     ],
+    "resilience.ts": [
+      "The answer is\n[begins again: too many people ask]\nThe answer is 42.\nCompleted, in the transcript",
+      "--- played back ---\nThe answer is\n[begins again: too many people ask]\nThe answer is 42.\nCompleted"
+    ],
     "language-model.ts": ["Lisbon: 21, Oslo: 4\nCompleted, 40 tokens"],
     "mcp.ts": [
       "mcp-servers/everything has every__get-sum, every__trigger-long-running-operation\n",

@@ -67,9 +67,11 @@ export const makeTools = Effect.fnUntraced(function*(
   const leftOut = (name: unknown, problem: string) =>
     log.warn(failures.scrub(`Tool "${String(name)}" of MCP server "${settings.name}" is left out: ${problem}.`))
   for (const each of listed) {
+    const name = textOf(each["name"])
+    if (name !== undefined && !settings.include(name)) continue
     const problem = problemOf(each, new Set(usable.keys()))
     if (problem !== undefined) yield* leftOut(each["name"], problem)
-    else if (settings.include(String(each["name"]))) usable.set(String(each["name"]), each)
+    else usable.set(String(each["name"]), each)
   }
   const names = toolNames(settings.name, [...usable.keys()])
   const tools: Array<Tool> = []
