@@ -7,8 +7,6 @@ export const maxBytes = 50_000
 
 const utf8 = new TextEncoder()
 
-const bytesOf = (text: string): number => utf8.encode(text).length
-
 /** The longest beginning of a text with so many bytes, no character cut in half. */
 const firstBytes = (text: string, limit: number): string => {
   const bytes = utf8.encode(text)
@@ -39,10 +37,8 @@ const cap = (
   lines: (all: ReadonlyArray<string>) => ReadonlyArray<string>,
   bytes: (text: string) => string
 ): Capped => {
-  const all = text.split("\n")
-  const some = lines(all)
-  const kept = bytes(some.join("\n"))
-  return { text: kept, lines: kept.split("\n").length, cut: some.length < all.length || bytesOf(kept) < bytesOf(text) }
+  const kept = bytes(lines(text.split("\n")).join("\n"))
+  return { text: kept, lines: kept.split("\n").length, cut: kept.length < text.length }
 }
 
 /** The beginning of a text. */

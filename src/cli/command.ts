@@ -123,7 +123,7 @@ const program = Effect.fn("effect-pi")(function*(options: Command.Command.Config
 })
 
 /** Logs would be in the way of the answer, and of the screen. */
-const quiet = Layer.mergeAll(Logger.layer([]))
+const quiet = Logger.layer([])
 
 /** Interprets the arguments; the effect gives the exit code. */
 export const main = Effect.fn("main")(

@@ -10,6 +10,7 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as OpenAi from "../openai/OpenAi.ts"
 import * as PiAi from "../pi-ai/PiAi.ts"
+import * as Resilience from "../resilience/Resilience.ts"
 import { type Model, StreamFn } from "../StreamFn.ts"
 import { offlineModel, offlineStream } from "./offline.ts"
 import { PiAiModels, type PiModels, preferredOf } from "./piAi.ts"
@@ -43,7 +44,7 @@ const built = (layer: Layer.Layer<StreamFn, Config.ConfigError>): Effect.Effect<
   NoModel,
   Scope.Scope
 > =>
-  Layer.build(layer).pipe(
+  Layer.build(layer.pipe(Resilience.retry())).pipe(
     Effect.map((context) => Context.get(context, StreamFn).stream),
     Effect.mapError(({ message }) => new NoModel({ reason: "InvalidEnvironment", message }))
   )

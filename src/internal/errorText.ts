@@ -42,9 +42,15 @@ const minSecret = 4
 
 const speaksOfSecrets = /key|token|secret|auth/i
 
+/** Secrets as they may come back, with and without the scheme before them; the longest first, since one may begin another. */
+export const formsOf = (secrets: ReadonlyArray<string>): ReadonlyArray<string> =>
+  secrets
+    .flatMap((secret) => [secret, secret.trim(), secret.replace(/^\S+\s+/, "")])
+    .filter((secret) => secret.length >= minSecret)
+    .toSorted((a, b) => b.length - a.length)
+
 /**
- * The texts that must not show: the keys, and the values of headers or variables whose names speak of secrets, with and
- * without the scheme before them.
+ * The texts that must not show: the keys, and the values of headers or variables whose names speak of secrets.
  */
 export const secretsIn = (
   keys: ReadonlyArray<string>,
@@ -52,9 +58,9 @@ export const secretsIn = (
 ): ReadonlyArray<string> => {
   const secrets = [...keys]
   for (const [name, value] of fields.flatMap((each) => Object.entries(each ?? {}))) {
-    if (typeof value === "string" && speaksOfSecrets.test(name)) secrets.push(value, value.replace(/^\S+\s+/, ""))
+    if (typeof value === "string" && speaksOfSecrets.test(name)) secrets.push(value)
   }
-  return secrets.filter((secret) => secret.length >= minSecret)
+  return formsOf(secrets)
 }
 
 /** Whatever looks like a key of OpenAI or its imitators, masked ones included. */

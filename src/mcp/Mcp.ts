@@ -30,84 +30,32 @@
  *
  * @since 0.1.0
  */
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Redacted from "effect/Redacted"
-import type * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
+import { formsOf } from "../internal/errorText.ts"
 import * as log from "../internal/log.ts"
 import type { Setup } from "../internal/mcp/connection.ts"
 import type { McpError } from "../internal/mcp/error.ts"
 import { Failures } from "../internal/mcp/failures.ts"
 import {
+  type HttpOptions,
   readHttp,
   readSettings,
   readStdio,
-  secretsOf,
   secretsOfUrl,
   type Settings,
-  shownUrl
+  shownUrl,
+  type StdioOptions
 } from "../internal/mcp/options.ts"
 import { openHttp, openStdio } from "../internal/mcp/sdk.ts"
 import { start } from "../internal/mcp/server.ts"
 import { makeTools } from "../internal/mcp/tools.ts"
-import type { ExecutionMode, Tool } from "../Tools.ts"
+import type { Tool } from "../Tools.ts"
 
 export { McpError, type McpErrorReason } from "../internal/mcp/error.ts"
-
-/**
- * Options of every server.
- *
- * @category options
- * @since 0.1.0
- */
-export interface Options {
-  /** Names the server in errors, and its tools: `name__tool`. */
-  readonly name: string
-  /** How long it may take until the server is ready; default: 30 seconds. */
-  readonly connectTimeout?: Duration.Input | undefined
-  /** How long a call may take; default: what the agent's `toolTimeout` says. */
-  readonly callTimeout?: Duration.Input | undefined
-  /**
-   * How often, and after what time, a lost server is tried again before a call gives up. Default: three times, after 0.5,
-   * 1 and 2 seconds; `{ times }` goes on like that.
-   */
-  readonly restart?: Schedule.Schedule<unknown> | { readonly times: number } | undefined
-  /** `sequential`: a response that calls a tool of this server runs its calls one after the other. */
-  readonly executionMode?: ExecutionMode | undefined
-  /** Which tools to take, by the name that the server gives them; default: all. */
-  readonly include?: ((tool: string) => boolean) | undefined
-}
-
-/**
- * Options of a server that is a process.
- *
- * @category options
- * @since 0.1.0
- */
-export interface StdioOptions extends Options {
-  readonly command: string
-  readonly args?: ReadonlyArray<string> | undefined
-  /** Beside a few variables such as `PATH` and `HOME`, all that the process sees of the environment. */
-  readonly env?: Readonly<Record<string, string | Redacted.Redacted>> | undefined
-  /** The folder it works in; default: that of this process. */
-  readonly cwd?: string | undefined
-}
-
-/**
- * Options of a server behind a URL.
- *
- * @category options
- * @since 0.1.0
- */
-export interface HttpOptions extends Options {
-  readonly url: string | URL
-  readonly headers?: Readonly<Record<string, string | Redacted.Redacted>> | undefined
-  /** Sent as `Authorization: Bearer …`. */
-  readonly token?: Redacted.Redacted | undefined
-}
+export type { HttpOptions, Options, StdioOptions } from "../internal/mcp/options.ts"
 
 /**
  * A server that is connected.
@@ -190,7 +138,7 @@ export const connectStdio = (options: StdioOptions): Effect.Effect<McpServer, Mc
   Effect.gen(function*() {
     const settings = yield* Effect.fromResult(readSettings(options))
     const setup = yield* Effect.fromResult(readStdio(options))
-    const secrets = secretsOf(setup.env)
+    const secrets = formsOf(Object.values(setup.env))
     const failures = new Failures({ server: settings.name, subject: setup.command, isHttp: false, secrets })
     return yield* serve(settings, failures, (listeners) => openStdio(settings.name, setup, listeners))
   })
@@ -222,7 +170,7 @@ export const connectHttp = (options: HttpOptions): Effect.Effect<McpServer, McpE
   Effect.gen(function*() {
     const settings = yield* Effect.fromResult(readSettings(options))
     const setup = yield* Effect.fromResult(readHttp(options))
-    const secrets = [...secretsOf(setup.headers), ...secretsOfUrl(setup.url)]
+    const secrets = [...formsOf(Object.values(setup.headers)), ...secretsOfUrl(setup.url)]
     const failures = new Failures({ server: settings.name, subject: shownUrl(setup.url), isHttp: true, secrets })
     return yield* serve(settings, failures, (listeners) => openHttp(settings.name, setup, listeners))
   })

@@ -105,8 +105,8 @@ export type Alternative<E = never, R = never> = OtherModel<E, R>
  * **Details**
  *
  * The message names the model that answered, so that its cost is right and later requests know whose reasoning it holds. The
- * next request begins with the first model again. A model of another provider or server is never given the key and the headers
- * of the request: its layer has to know its own.
+ * next request begins with the first model again. The key and the headers of the request go only to a `model` that names the
+ * same provider and `baseUrl`; the layer of any other has to know its own.
  *
  * **Example** (A local model when the provider is down)
  *

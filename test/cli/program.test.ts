@@ -3,9 +3,10 @@
  */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Scope } from "effect"
+import { Effect, Schedule, type Scope } from "effect"
+import { isAlive } from "../mcp/ask.ts"
 import * as Server from "../utils/completionsServer.ts"
-import { makeFolder, run } from "./program.ts"
+import { makeFolder, run, start } from "./program.ts"
 
 const test = <E>(name: string, body: () => Effect.Effect<void, E, NodeServices.NodeServices | Scope.Scope>): void =>
   it.live(name, () => body().pipe(Effect.scoped, Effect.provide(NodeServices.layer)), 60_000)
@@ -104,6 +105,33 @@ describe("in a pipe", { concurrent: true }, () => {
       yield* run(folder, ["--model", "org/other", "--system", "Be kind.", "--print", "hi"], { env })
       assert.deepStrictEqual(server.asked.map(({ body }) => body["model"]), ["from-env", "org/other"])
       assert.include(JSON.stringify(server.asked[1]!.body), "Be kind.")
+    }))
+
+  test("a server that fails for a moment is asked again, and what was lost is not written", () =>
+    Effect.gen(function*() {
+      const { folder } = yield* makeFolder
+      const server = yield* Server.serve(
+        Server.json(503, { error: { message: "busy" } }),
+        { body: [Server.sse(Server.text("half an answer")), Server.cut] },
+        Server.answer(Server.text("The whole answer."), Server.finish("stop"))
+      )
+      const { code, err, out } = yield* run(folder, ["--print", "hi"], { env: { OPENAI_BASE_URL: server.url } })
+      assert.strictEqual(out, "The whole answer.\n")
+      assert.strictEqual(code, 0)
+      assert.include(err, "· the model begins again")
+    }))
+
+  test("Ctrl-C ends with 130, and what a tool had started is gone", () =>
+    Effect.gen(function*() {
+      const { folder, fs, path } = yield* makeFolder
+      const child = yield* start(folder, ["--yes", "--print", "run echo $$ > pid; sleep 600"])
+      const pid = yield* Effect.repeat(
+        Effect.orElseSucceed(fs.readFileString(path.join(folder, "pid")), () => ""),
+        { until: (text) => text.endsWith("\n"), schedule: Schedule.spaced("20 millis") }
+      )
+      yield* Effect.sync(() => process.kill(child.pid, "SIGINT"))
+      assert.strictEqual(yield* child.exitCode, 130)
+      assert.isFalse(isAlive(Number(pid)))
     }))
 
   test("a request that fails ends with 1 and the reason", () =>

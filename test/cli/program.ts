@@ -30,19 +30,24 @@ export const bareEnv = (folder: string): Record<string, string> => ({
   LANG: "C.UTF-8"
 })
 
-export const run = Effect.fnUntraced(function*(
-  folder: string,
-  args: ReadonlyArray<string>,
-  options: { readonly env?: Record<string, string>; readonly input?: string } = {}
-) {
+interface Options {
+  readonly env?: Record<string, string>
+  readonly input?: string
+}
+
+export const start = Effect.fnUntraced(function*(folder: string, args: ReadonlyArray<string>, options: Options = {}) {
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
-  const child = yield* spawner.spawn(
+  return yield* spawner.spawn(
     ChildProcess.make(process.execPath, [yield* programFile, ...args], {
       cwd: folder,
       stdin: options.input === undefined ? "ignore" : Stream.encodeText(Stream.make(options.input)),
       env: { ...bareEnv(folder), ...options.env }
     })
   )
+})
+
+export const run = Effect.fnUntraced(function*(folder: string, args: ReadonlyArray<string>, options?: Options) {
+  const child = yield* start(folder, args, options)
   const text = (stream: typeof child.stdout) => Stream.mkString(Stream.decodeText(stream))
   const [out, err] = yield* Effect.all([text(child.stdout), text(child.stderr)], { concurrency: 2 })
   return { code: yield* child.exitCode, out, err }

@@ -2,7 +2,9 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Logger, Redacted, Schedule, Scope, Stream } from "effect"
+import manifest from "../../package.json" with { type: "json" }
 import { Agent } from "../../src/index.ts"
+import { clientInfo } from "../../src/internal/mcp/sdk.ts"
 import { Mcp } from "../../src/mcp/index.ts"
 import { ScriptedModel } from "../../src/testing/index.ts"
 import { assertGone, callAll, callOne, isAlive, pidFile, pidsIn, scripted, textOf } from "./ask.ts"
@@ -296,4 +298,8 @@ describe("When the scope closes", () => {
         assert.strictEqual((yield* pidsIn(file)).length, 1)
       }))
   }
+})
+
+it("a client says of itself which version of the package it is", () => {
+  assert.strictEqual(clientInfo.version, manifest.version)
 })

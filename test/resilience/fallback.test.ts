@@ -1,6 +1,6 @@
 /** Other models: which of them answers, what it is asked, and who is named. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Redacted, Schedule } from "effect"
+import { Effect, Redacted, Schedule } from "effect"
 import { Hooks, Messages, type StreamFn } from "../../src/index.ts"
 import { Resilience } from "../../src/resilience/index.ts"
 import { ask, failure, model, Played, text, updates, whole } from "./scene.ts"
@@ -8,7 +8,7 @@ import { ask, failure, model, Played, text, updates, whole } from "./scene.ts"
 const first: StreamFn.Model = { id: "first", provider: "one", api: "a1", baseUrl: "http://one" }
 const second: StreamFn.Model = { id: "second", provider: "two", api: "a2", baseUrl: "http://two" }
 
-const withKey = Layer.merge(Hooks.layer(Hooks.apiKey(() => Effect.succeed(Redacted.make("of one")))), Layer.empty)
+const withKey = Hooks.layer(Hooks.apiKey(() => Effect.succeed(Redacted.make("of one"))))
 
 const options = { model: first, headers: { authorization: "of one" } }
 
@@ -46,13 +46,25 @@ describe("The next model", () => {
     }).pipe(Effect.provide([layer, withKey]))
   })
 
-  it.effect("is the same one elsewhere when no model is named", () => {
+  it.effect("is the same one elsewhere when no model is named, without the key", () => {
     const two = new Played()
     const layer = model([[failure()]]).pipe(Resilience.fallback({ layer: model([whole("all")], two) }))
     return Effect.gen(function*() {
       const { last } = yield* ask(options)
       assert.deepStrictEqual([last.model, two.requests[0]?.model], ["first", first])
-    }).pipe(Effect.provide(layer))
+      assert.deepStrictEqual([two.requests[0]?.apiKey, two.requests[0]?.headers], [undefined, undefined])
+    }).pipe(Effect.provide([layer, withKey]))
+  })
+
+  it.effect("of an unknown provider is not given the key of another unknown one", () => {
+    const two = new Played()
+    const layer = model([[failure()]]).pipe(
+      Resilience.fallback({ layer: model([whole("all")], two), model: { id: "second" } })
+    )
+    return Effect.gen(function*() {
+      yield* ask({ ...options, model: { id: "first" } })
+      assert.deepStrictEqual([two.requests[0]?.apiKey, two.requests[0]?.headers], [undefined, undefined])
+    }).pipe(Effect.provide([layer, withKey]))
   })
 
   it.effect("is the first whose condition holds; the next request begins with the first model again", () => {

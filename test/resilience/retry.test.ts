@@ -177,7 +177,8 @@ describe("How often", () => {
   it.effect("L7: every attempt takes a turn of the limits", () => {
     const { layer, played } = setUp([[failure()], [failure()], whole("too late")])
     return Effect.gen(function*() {
-      const { result } = yield* ask({ limits: { turns: 2 } })
+      const { endedAt, result } = yield* ask({ limits: { turns: 2 } })
+      assert.strictEqual(endedAt, 1000, "it does not wait for what it may not do")
       assert.lengthOf(played.times, 2)
       assert.strictEqual(failed(result.outcome).reason, "Overloaded")
     }).pipe(Effect.provide(layer))

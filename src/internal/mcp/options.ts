@@ -7,33 +7,61 @@ import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type { ExecutionMode } from "../../Tools.ts"
 import { checkOneOf } from "../checks.ts"
+import { formsOf } from "../errorText.ts"
 import { readMillis } from "../millis.ts"
 import { isRecord } from "../record.ts"
 import { executionModes } from "../toolSet.ts"
 import { McpError } from "./error.ts"
 
-/** Options of every server; see `Mcp.Options`. */
+/**
+ * Options of every server.
+ *
+ * @category options
+ * @since 0.1.0
+ */
 export interface Options {
+  /** Names the server in errors, and its tools: `name__tool`. */
   readonly name: string
+  /** How long it may take until the server is ready; default: 30 seconds. */
   readonly connectTimeout?: Duration.Input | undefined
+  /** How long a call may take; default: what the agent's `toolTimeout` says. */
   readonly callTimeout?: Duration.Input | undefined
+  /**
+   * How often, and after what time, a lost server is tried again before a call gives up. Default: three times, after 0.5,
+   * 1 and 2 seconds; `{ times }` goes on like that.
+   */
   readonly restart?: Schedule.Schedule<unknown> | { readonly times: number } | undefined
+  /** `sequential`: a response that calls a tool of this server runs its calls one after the other. */
   readonly executionMode?: ExecutionMode | undefined
+  /** Which tools to take, by the name that the server gives them; default: all. */
   readonly include?: ((tool: string) => boolean) | undefined
 }
 
-/** Options of a process; see `Mcp.StdioOptions`. */
+/**
+ * Options of a server that is a process.
+ *
+ * @category options
+ * @since 0.1.0
+ */
 export interface StdioOptions extends Options {
   readonly command: string
   readonly args?: ReadonlyArray<string> | undefined
+  /** Beside a few variables such as `PATH` and `HOME`, all that the process sees of the environment. */
   readonly env?: Readonly<Record<string, string | Redacted.Redacted>> | undefined
+  /** The folder it works in; default: that of this process. */
   readonly cwd?: string | undefined
 }
 
-/** Options of a server behind a URL; see `Mcp.HttpOptions`. */
+/**
+ * Options of a server behind a URL.
+ *
+ * @category options
+ * @since 0.1.0
+ */
 export interface HttpOptions extends Options {
   readonly url: string | URL
   readonly headers?: Readonly<Record<string, string | Redacted.Redacted>> | undefined
+  /** Sent as `Authorization: Bearer …`. */
   readonly token?: Redacted.Redacted | undefined
 }
 
@@ -142,18 +170,8 @@ export const readHttp = (options: HttpOptions) =>
     }
   })
 
-/** What is shorter is no secret, and part of many a word. */
-const minSecret = 4
-
-/** What must not show of the values of headers or of an environment. */
-export const secretsOf = (values: Readonly<Record<string, string>>): ReadonlyArray<string> =>
-  Object.values(values)
-    .flatMap((value) => [value, value.trim(), value.replace(/^\S+\s+/, "")])
-    .filter((value) => value.length >= minSecret)
-    .toSorted((a, b) => b.length - a.length)
-
 /** A URL as errors show it: a query often holds a key. */
 export const shownUrl = (url: URL): string => `${url.origin}${url.pathname}`
 
 export const secretsOfUrl = (url: URL): ReadonlyArray<string> =>
-  [...url.searchParams.values(), url.search.slice(1)].filter((value) => value.length >= minSecret)
+  formsOf([...url.searchParams.values(), url.search.slice(1)])

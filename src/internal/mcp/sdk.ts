@@ -10,7 +10,7 @@ import { isRecord } from "../record.ts"
 import { McpError } from "./error.ts"
 
 /** What a client says of itself to a server. */
-const clientInfo = { name: "effect-pi", version: "0.1.0" }
+export const clientInfo = { name: "effect-pi", version: "0.1.0" }
 
 /** The SDK would end a request after a minute by the clock of the machine; deadlines are those of Effect's clock. */
 const never = { timeout: 2 ** 31 - 1 }

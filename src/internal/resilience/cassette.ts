@@ -9,7 +9,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { ModelError } from "../../Errors.ts"
 import type { StreamEvent, StreamRequest } from "../../StreamFn.ts"
-import { secretsIn } from "../errorText.ts"
+import { secretsIn, withoutSecrets } from "../errorText.ts"
 import { encode, type Json, type JsonObject } from "../json.ts"
 import { isJsonObject, isList, setField } from "../record.ts"
 
@@ -123,7 +123,7 @@ export const secretsOf = ({ apiKey, headers }: StreamRequest): ReadonlyArray<str
   secretsIn(apiKey === undefined ? [] : [Redacted.value(apiKey)], headers)
 
 /** A copy in which the values of the fields, and what the patterns and secrets find in texts, are replaced. */
-export const redact = (value: Json, hidden: Redact, secrets: ReadonlyArray<string> = []): Json => {
+export const redact = (value: Json, hidden: Redact, secrets: ReadonlyArray<string>): Json => {
   if (typeof value === "string") return redactText(value, hidden, secrets)
   if (isList(value)) return value.map((item) => redact(item, hidden, secrets))
   return isJsonObject(value) ? redactFields(value, hidden, secrets) : value
@@ -138,10 +138,9 @@ export const redactFields = (value: JsonObject, hidden: Redact, secrets: Readonl
 }
 
 export const redactText = (value: string, hidden: Redact, secrets: ReadonlyArray<string>): string => {
-  const clean = secrets.reduce((text, secret) => text.replaceAll(secret, redacted), value)
   return hidden.reduce<string>(
     (text, each) => typeof each === "string" ? text : text.replaceAll(everywhere(each), redacted),
-    clean
+    withoutSecrets(value, secrets)
   )
 }
 

@@ -1,17 +1,11 @@
 /**
- * Checks of what can be set.
+ * Counts in options, where `Infinity` stands for no limit.
  */
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { AgentConfigError } from "../../Errors.ts"
-import { readMillis } from "../millis.ts"
-
-const invalid = (message: string): AgentConfigError => new AgentConfigError({ reason: "InvalidOption", message })
+import type { AgentConfigError } from "../../Errors.ts"
+import { refuse } from "../checks.ts"
 
 export const checkCount = (name: string, count: number, atLeast: number): Effect.Effect<number, AgentConfigError> =>
   count === Infinity || (Number.isInteger(count) && count >= atLeast)
     ? Effect.succeed(count)
-    : Effect.fail(invalid(`${name} must be a whole number of at least ${atLeast}, not ${String(count)}.`))
-
-export const checkMillis = (name: string, input: Duration.Input): Effect.Effect<number, AgentConfigError> =>
-  Effect.mapError(Effect.fromResult(readMillis(name, input, 1)), invalid)
+    : Effect.fromResult(refuse("InvalidOption", `${name} must be a whole number of at least ${atLeast}, not ${count}.`))

@@ -45,10 +45,18 @@ const make = <E, R>({ layer, ...rest }: Alternative<E, R>): Effect.Effect<Ready,
   Effect.map(Layer.build(layer), (services) => ({ ...rest, stream: Context.get(services, StreamFn).stream }))
 
 const attemptOf = ({ model, stream }: Ready, request: StreamRequest): Attempt => {
-  if (model === undefined) return { stream: Stream.suspend(() => stream(request)) }
-  const { api = "unknown", id, provider = "unknown" } = model
-  // Keys and headers were asked for the provider of the request: another one must not see them.
-  const stranger = model.provider !== request.model.provider || model.baseUrl !== request.model.baseUrl
-  const asked = { ...request, model, ...(stranger && { apiKey: undefined, headers: undefined }) }
-  return { stream: Stream.suspend(() => stream(asked)), model: { id, api, provider } }
+  // Keys and headers were asked for the provider of the request: whoever is not known to be that one must not see them.
+  const { baseUrl, provider } = request.model
+  const isKnown = model?.provider !== undefined && model.provider === provider && model.baseUrl === baseUrl
+  const asked = {
+    ...request,
+    model: model ?? request.model,
+    ...(!isKnown && { apiKey: undefined, headers: undefined })
+  }
+  return {
+    stream: Stream.suspend(() => stream(asked)),
+    ...(model !== undefined && {
+      model: { id: model.id, api: model.api ?? "unknown", provider: model.provider ?? "unknown" }
+    })
+  }
 }

@@ -5,9 +5,10 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as RateLimiter from "effect/persistence/RateLimiter"
-import * as Queue from "effect/Queue"
+import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
-import { checkCount, checkMillis } from "./checks.ts"
+import { checkMillis } from "../checks.ts"
+import { checkCount } from "./checks.ts"
 import { onLayer } from "./onLayer.ts"
 
 /** The options of `Resilience.rateLimit`; see there. */
@@ -17,6 +18,9 @@ export interface RateLimitOptions {
   readonly concurrency?: number | undefined
 }
 
+/** Milliseconds. */
+const defaultWindow = 60_000
+
 type Wait = Effect.Effect<void>
 
 const limiterLayer = RateLimiter.layer.pipe(Layer.provide(RateLimiter.layerStoreMemory))
@@ -24,20 +28,15 @@ const limiterLayer = RateLimiter.layer.pipe(Layer.provide(RateLimiter.layerStore
 export const rateLimit = (options: RateLimitOptions) =>
   onLayer((stream) =>
     Effect.gen(function*() {
-      const { concurrency = Infinity, requests = Infinity, window = "1 minute" } = options
+      const { concurrency = Infinity, requests = Infinity } = options
       yield* checkCount("rateLimit: requests", requests, 1)
       yield* checkCount("rateLimit: concurrency", concurrency, 1)
-      const millis = yield* checkMillis("rateLimit: window", window)
-      const inTime: Wait = requests === Infinity ? Effect.void : yield* windowed(requests, millis)
-      const places = concurrency === Infinity ? undefined : yield* Queue.bounded<void>(concurrency)
-      if (places === undefined) return (request) => Stream.unwrap(Effect.map(inTime, () => stream(request)))
-      yield* Effect.replicateEffect(Queue.offer(places, undefined), concurrency, { discard: true })
-      const place = Effect.acquireRelease(
-        Queue.take(places),
-        () => Queue.offer(places, undefined),
-        { interruptible: true }
-      )
-      return (request) => Stream.unwrap(Effect.map(Effect.andThen(place, inTime), () => stream(request)))
+      const window = yield* Effect.fromResult(checkMillis("rateLimit: window", options.window, "InvalidOption", 1))
+      const inTime: Wait = requests === Infinity ? Effect.void : yield* windowed(requests, window ?? defaultWindow)
+      const places = yield* Semaphore.make(concurrency)
+      // The place is held until the stream is closed.
+      const permitted = Effect.andThen(places.takeScoped(1), inTime)
+      return (request) => Stream.unwrap(Effect.map(permitted, () => stream(request)))
     })
   )
 

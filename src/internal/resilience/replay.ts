@@ -21,7 +21,8 @@ import {
   readLine,
   type Redact,
   redact,
-  requestJson
+  requestJson,
+  secretsOf
 } from "./cassette.ts"
 import { comparable, firstDifference } from "./sameRequest.ts"
 
@@ -128,7 +129,7 @@ const find = (
   Effect.gen(function*() {
     const asked = yield* Effect.mapError(Effect.fromResult(requestJson(request)), (problem) =>
       noMatch(file, undefined, `The request cannot be compared with those of the cassette ${file}: ${problem}.`))
-    const clean = redact(asked, hidden)
+    const clean = redact(asked, hidden, secretsOf(request))
     const key = keyOf(clean)
     const found = recorded.find((each) =>
       !each.used && each.key === key

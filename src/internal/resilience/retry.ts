@@ -9,8 +9,9 @@ import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import { Budget } from "../../Budget.ts"
 import type { ModelError } from "../../Errors.ts"
+import { checkMillis } from "../checks.ts"
 import { type Attempt, attempts, type Next } from "./attempts.ts"
-import { checkCount, checkMillis } from "./checks.ts"
+import { checkCount } from "./checks.ts"
 import { type Answer, onLayer } from "./onLayer.ts"
 
 /** The options of `Resilience.retry`; see there. */
@@ -31,16 +32,20 @@ interface Settings extends Required<RetryOptions> {
 
 const defaultSchedule = Schedule.exponential("500 millis").pipe(Schedule.jittered)
 
+/** Milliseconds. */
+const defaultMaxDelay = 60_000
+
 const isRetryable = (error: ModelError): boolean => error.isRetryable
 
 export const retry = (options: RetryOptions) =>
   onLayer((stream) =>
     Effect.gen(function*() {
-      const { maxDelay = "1 minute", schedule = defaultSchedule, times = 3 } = options
+      const { schedule = defaultSchedule, times = 3 } = options
       const settings: Settings = {
         schedule,
         times: yield* checkCount("retry: times", times, 0),
-        maxDelay: yield* checkMillis("retry: maxDelay", maxDelay),
+        maxDelay: (yield* Effect.fromResult(checkMillis("retry: maxDelay", options.maxDelay, "InvalidOption", 1))) ??
+          defaultMaxDelay,
         while: options.while ?? isRetryable
       }
       return (request): ReturnType<Answer> => {
@@ -58,8 +63,9 @@ const nextOf = (settings: Settings, attempt: Attempt): Effect.Effect<Next> =>
       if (!settings.while(error) || left-- === 0 || retryAfter > settings.maxDelay) return undefined
       const delay = yield* delayOf(step, error)
       if (delay === undefined) return undefined
-      yield* Effect.sleep(Math.max(Math.min(delay, settings.maxDelay), retryAfter))
       const budget = yield* Budget
+      if (budget?.reached !== undefined) return undefined
+      yield* Effect.sleep(Math.max(Math.min(delay, settings.maxDelay), retryAfter))
       return budget?.takeTurn() === undefined ? attempt : undefined
     })
   })
