@@ -1,4 +1,4 @@
-/** What a run used, without and with the runs inside it. */
+/** What a run used, without and with the runs inside it (L8). */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -33,7 +33,7 @@ const tokens = (result: RunResult) => ({
   dollars: result.totalUsage.cost.total
 })
 
-describe("The usage of a run", () => {
+describe("L8: the usage of a run", () => {
   it.effect("is its own, when there is nobody inside", () =>
     Effect.gen(function*() {
       const agent = yield* scripted([text("one", { usage: costs(1) })])

@@ -72,7 +72,7 @@ describe("Metrics", () => {
             `gen_ai.invoke_agent.tool_calls{${run}} 1x3`,
             "effect_pi.runs{effect_pi.run.outcome=completed,gen_ai.agent.name=me} 1",
             "effect_pi.turns{gen_ai.agent.name=me} 2"
-          ].sort()
+          ].toSorted()
         )
       })
     ))

@@ -98,12 +98,12 @@ export const metrics: Effect.Effect<ReadonlyArray<string>> = Effect.map(
     snapshots.flatMap((snapshot) => {
       if (!/^(gen_ai|effect_pi)\./.test(snapshot.id)) return []
       const { unit: _, ...attributes } = snapshot.attributes ?? {}
-      const labels = Object.entries(attributes).map(([key, value]) => `${key}=${value}`).sort().join()
+      const labels = Object.entries(attributes).map(([key, value]) => `${key}=${value}`).toSorted().join()
       const state = snapshot.type === "Counter"
         ? String(snapshot.state.count)
         : snapshot.type === "Histogram"
         ? `${snapshot.state.count}x${snapshot.state.sum}`
         : snapshot.type
       return [`${snapshot.id}{${labels}} ${state}`]
-    }).sort()
+    }).toSorted()
 )
