@@ -55,7 +55,9 @@ const program = Effect.gen(function*() {
       const tokens = span.attributes.get("gen_ai.usage.output_tokens")
       const events = span.events.map(([name]) => ` [${name}]`).join("")
       const indent = "  ".repeat(depth)
-      yield* Console.log(`${indent}${span.name}${tokens === undefined ? "" : `, ${tokens} output tokens`}${events}`)
+      yield* Console.log(
+        `${indent}${span.name}${typeof tokens === "number" ? `, ${tokens} output tokens` : ""}${events}`
+      )
       const inside = spans.filter(({ parent }) => Option.isSome(parent) && parent.value === span)
       yield* Effect.forEach(inside, (child) => show(child, depth + 1), { discard: true })
     })
