@@ -67,7 +67,8 @@ export interface Options {
  *
  * **Gotchas**
  *
- * An agent takes tracer, loggers and this layer from where it is made, else from where it is prompted.
+ * An agent takes tracer, loggers and this layer from where it is made, else from where it is prompted. A listener that was
+ * subscribed inside `Effect.annotateLogs`, and tools that were set there, log with those annotations instead of the run's.
  *
  * **Example** (What was said, too)
  *

@@ -1,6 +1,6 @@
 /** The spans of runs: which there are, what they are in, what they say, and how they end. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Metric, Random, Redacted, Schedule, Schema, Stream, Tracer } from "effect"
+import { Effect, Fiber, Layer, Metric, Random, Redacted, References, Schedule, Schema, Stream, Tracer } from "effect"
 import { TestClock } from "effect/testing"
 import { Agent, Errors, Hooks, Loop, Messages, StreamFn, Tools } from "../../src/index.ts"
 import { Telemetry } from "../../src/telemetry/index.ts"
@@ -540,6 +540,7 @@ describe("How spans end", () => {
           ["execute_tool outer", "interrupted", 1500],
           ["execute_tool deaf", "interrupted", 1500]
         ])
+        assert.deepStrictEqual(eventsOf(find(kept, "invoke_agent")), [["effect_pi.abort", 500, {}]])
         assertClosed(kept)
         yield* TestClock.adjust("2 minutes")
       })
@@ -700,17 +701,25 @@ describe("Telemetry that fails", () => {
     const registry: Metric.MetricRegistry = new Map()
     registry.get = broken
     return Effect.gen(function*() {
+      let annotated: unknown
+      const looks = tool("looks", () =>
+        Effect.map(References.CurrentLogAnnotations, ({ run }) => {
+          annotated = run
+          return "done"
+        }))
       const outer = tool("outer", ({ runToolCall }) => Effect.as(runToolCall({ id: "n", name: "slow" }), "done"))
-      const agent = yield* Agent.make({ model, tools: [slow("slow", 10), outer] })
+      const agent = yield* Agent.make({ model, tools: [slow("slow", 10), outer, looks] })
       const { outcome } = yield* settled(agent.prompt("go"))
       assert.strictEqual(outcome._tag, "Completed")
+      // What does not fail goes on.
+      assert.isString(annotated)
     }).pipe(
       Effect.scoped,
       Effect.provide(Layer.mergeAll(
         Telemetry.layer(),
         Layer.succeed(Tracer.Tracer, Tracer.make({ span: broken })),
         Layer.succeed(Metric.MetricRegistry, registry),
-        ScriptedModel.layer([calls([["a", "slow", {}], ["b", "outer", {}]]), text("fine")])
+        ScriptedModel.layer([calls([["a", "slow", {}], ["b", "outer", {}], ["c", "looks", {}]]), text("fine")])
       ))
     )
   })
