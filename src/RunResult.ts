@@ -24,18 +24,41 @@ export class RunResult {
   readonly outcome: RunOutcome
   /** Everything the run added, prompts included, in order. */
   readonly messages: ReadonlyArray<AgentMessage>
+  /**
+   * Tokens and cost of the model's responses in the runs that code of this run started (its tools, hooks and listeners),
+   * in those that they started, and so on. What a run spends that is left behind by an abort is counted until this run ended.
+   */
+  readonly childUsage: Usage
 
-  constructor(outcome: RunOutcome, messages: ReadonlyArray<AgentMessage>) {
+  constructor(outcome: RunOutcome, messages: ReadonlyArray<AgentMessage>, childUsage: Usage = emptyUsage) {
     this.outcome = outcome
     this.messages = messages
+    this.childUsage = childUsage
   }
 
-  /** Tokens and cost of the model's responses in this run. */
+  /** Tokens and cost of the model's responses in this run, without its child runs. */
   get usage(): Usage {
     return this.messages.reduce(
       (total, message) => message.role === "assistant" ? addUsage(total, message.usage) : total,
       emptyUsage
     )
+  }
+
+  /**
+   * Tokens and cost of the run with its child runs, which is what its budget counts.
+   *
+   * **Example** (What a prompt cost)
+   *
+   * ```ts
+   * import { Console, Effect } from "effect"
+   * import type { Agent } from "effect-pi"
+   *
+   * const ask = (agent: Agent.Agent["Service"]) =>
+   *   agent.prompt("hi").pipe(Effect.tap((run) => Console.log(run.totalUsage.cost.total)))
+   * ```
+   */
+  get totalUsage(): Usage {
+    return addUsage(this.usage, this.childUsage)
   }
 
   /**

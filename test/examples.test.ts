@@ -93,6 +93,13 @@ describe("examples", { concurrent: true }, () => {
       "progress: { progress: 2, total: 2 }",
       "\nCompleted\n"
     ],
+    "telemetry.ts": [
+      "invoke_agent editor, 30 output tokens [effect_pi.follow_up]\n  chat demo-model",
+      "  execute_tool research\n    invoke_agent researcher, 20 output tokens\n      chat demo-model",
+      "      execute_tool search\n        read the index\n",
+      "330 tokens, with the researcher 550",
+      "calls of search: 1"
+    ],
     "loop-alone.ts": ["events: agent_start turn_start", "tool_execution_end", "Completed, 4 messages to add"],
     "tools.ts": [
       "progress of a:",

@@ -17,6 +17,7 @@ import { within, withinHookTime } from "./deadline.ts"
 import type { Pending } from "./emitter.ts"
 import { show } from "./json.ts"
 import * as Log from "./log.ts"
+import type { Probe } from "./probe.ts"
 import type { Run } from "./run.ts"
 import {
   aborted,
@@ -96,6 +97,10 @@ export class Batch implements CallHost {
 
   get retry(): Any["retry"] {
     return this.run.config.toolRetry
+  }
+
+  get probe(): Probe | undefined {
+    return this.run.probe
   }
 
   /** The ids of calls that have begun and not ended, as far as listeners were told of it. */
@@ -276,7 +281,7 @@ const concludeNow = (run: Run, batch: Batch, call: Call, exit: Exit.Exit<unknown
   if (run.stopping) return end(run, call, aborted) ?? Effect.void
   const final = finalize(batch.scope, call.toolCall, call.ready!, settle(call.ready!.tool, exit))
   if (!Effect.isEffect(final)) return end(run, call, run.stopping ? aborted : final) ?? Effect.void
-  return Effect.flatMap(Effect.exit(Effect.interruptible(final)), (hooked) => {
+  return Effect.flatMap(Effect.exit(Effect.interruptible(inCall(run, call, final))), (hooked) => {
     if (hasEnded(call)) return lateLog(call, exit)
     const answer = Exit.isSuccess(hooked) ? hooked.value : errorResult("The afterToolCall hook was interrupted")
     return end(run, call, run.stopping ? aborted : answer) ?? Effect.void
@@ -285,6 +290,10 @@ const concludeNow = (run: Run, batch: Batch, call: Call, exit: Exit.Exit<unknown
 
 // While an effect was awaited, the end of a grace period may have answered the call.
 const hasEnded = (call: Call): boolean => call.state === "ended"
+
+/** Code of the call, as whoever watches over the run wants it to work. */
+const inCall = <A, E>(run: Run, { toolCall }: Call, work: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  run.probe === undefined ? work : run.probe.inCall(toolCall.id, work)
 
 const executeCall = (run: Run, batch: Batch, call: Call): Effect.Effect<void> => {
   if (run.stopping) return Effect.void
@@ -299,7 +308,10 @@ const executeCall = (run: Run, batch: Batch, call: Call): Effect.Effect<void> =>
   return inCallFiber(
     run,
     call,
-    Effect.flatMap(Effect.exit(Effect.interruptible(work)), (exit) => conclude(run, batch, call, exit))
+    Effect.flatMap(
+      Effect.exit(Effect.interruptible(inCall(run, call, work))),
+      (exit) => conclude(run, batch, call, exit)
+    )
   )
 }
 
@@ -360,7 +372,7 @@ const pass = (run: Run, batch: Batch, call: Call): Pending => {
 }
 
 const passLater = (run: Run, call: Call, prepared: Effect.Effect<Answered | Ready>): Effect.Effect<void> =>
-  Effect.flatMap(Effect.exit(Effect.interruptible(prepared)), (exit) => {
+  Effect.flatMap(Effect.exit(Effect.interruptible(inCall(run, call, prepared))), (exit) => {
     if (run.stopping) return Effect.interrupt
     const answer = Exit.isSuccess(exit) ? exit.value : errorResult("The beforeToolCall hook was interrupted")
     return passed(run, call, answer) ?? Effect.void

@@ -146,7 +146,8 @@ export const close = (run: Run, outcome: RunOutcome, owner: number): Effect.Effe
     if (run.owner !== owner) return Effect.void
     run.result ??= new RunResult(
       RunOutcome.Failed({ error: new ModelError({ reason: "Unknown", message: show(defect), cause: defect }) }),
-      run.added
+      run.added,
+      run.childUsage
     )
     return Effect.andThen(settle(run), Log.error("A run could not be ended in order", Cause.die(defect)))
   })
@@ -163,7 +164,7 @@ const takeSteps = Effect.fnUntraced(function*(run: Run, outcome: RunOutcome, own
     if (outcome._tag !== "Completed") yield* closeOpen(run, step, owner)
     if (run.leftovers !== undefined && owner === 0) yield* awaitLeftovers(run)
     yield* step(() => {
-      run.result = new RunResult(run.outcome!, run.added)
+      run.result = new RunResult(run.outcome!, run.added, run.childUsage)
       return { type: "agent_end", messages: run.added, outcome: run.outcome! }
     })
   }

@@ -28,8 +28,8 @@ const without =
       ? Context.omit(...keys)(Context.add(services, CurrentRun, undefined)) as Context.Context<R>
       : services
 
-/** The services of code that is given here and called by a run later: the run and its budget are those of the call. */
-export const withoutRun = without([CurrentRun, Budget])
+/** The services of code that is given here and called by a run later: the run, its budget and its span are those of the call. */
+export const withoutRun = without([CurrentRun, Budget, Tracer.ParentSpan])
 
 /** The same for code that is called in a scope of its own. */
 export const withoutAmbient = without([CurrentRun, Budget, Scope.Scope, Tracer.ParentSpan])

@@ -98,7 +98,7 @@ export interface EventSource {
 /** The delivery of one run's events. */
 export class Emitter {
   readonly #subscribers: Subscribers
-  readonly #source: EventSource
+  source: EventSource
   #busy = false
   /** The delivery under way is one that {@link begin} began. */
   #stepwise = false
@@ -116,7 +116,7 @@ export class Emitter {
 
   constructor(subscribers: Subscribers, source: EventSource) {
     this.#subscribers = subscribers
-    this.#source = source
+    this.source = source
   }
 
   /** Whether anybody listens; without listeners the snapshots of a streamed message need not be made. */
@@ -237,11 +237,11 @@ export class Emitter {
   }
 
   #failed(receiver: Subscriber, event: AgentEvent, cause: Cause.Cause<unknown>): Effect.Effect<void> {
-    return receiver.required ? this.#source.listenerFailed(listenerError(event, cause)) : logFailure(cause)
+    return receiver.required ? this.source.listenerFailed(listenerError(event, cause)) : logFailure(cause)
   }
 
   #start(event: AgentEvent, receivers: ReadonlyArray<Subscriber>): Answer {
-    this.#source.reduce(event)
+    this.source.reduce(event)
     return this.#deliver(event, receivers, 0)
   }
 
@@ -305,7 +305,7 @@ export class Emitter {
   }
 
   #emitDetached(event: AgentEvent, receivers: ReadonlyArray<Subscriber>): undefined {
-    this.#source.reduce(event)
+    this.source.reduce(event)
     this.#deliverDetached(event, receivers)
   }
 

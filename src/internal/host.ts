@@ -24,7 +24,7 @@ import { Budget, type BudgetState } from "../Budget.ts"
 import { AgentBusy, type AgentConfigError, CannotContinue, type InvalidPrompt } from "../Errors.ts"
 import type { ObservedEvent } from "../Events.ts"
 import { type Beginning, doubleLoop } from "../Loop.ts"
-import { type AgentMessage, initialSystem, user } from "../Messages.ts"
+import { addUsage, type AgentMessage, emptyUsage, initialSystem, user } from "../Messages.ts"
 import { MessageQueue, type QueueMode, type Receipt } from "../Queues.ts"
 import { RunResult } from "../RunResult.ts"
 import type { StreamFn } from "../StreamFn.ts"
@@ -79,7 +79,9 @@ interface Activity {
 /** The last outcome and all messages of runs that followed each other. */
 const joined = (results: ReadonlyArray<RunResult>): RunResult => {
   const last = results[results.length - 1]!
-  return results.length === 1 ? last : new RunResult(last.outcome, results.flatMap((result) => result.messages))
+  if (results.length === 1) return last
+  const childUsage = results.reduce((total, result) => addUsage(total, result.childUsage), emptyUsage)
+  return new RunResult(last.outcome, results.flatMap((result) => result.messages), childUsage)
 }
 
 /** Takes the next batch of a queue to begin a run with it; adds what is wrong with what was left out. */

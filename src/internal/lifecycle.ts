@@ -13,6 +13,7 @@ import { close, takeOver } from "./closing.ts"
 import { CurrentRun, isInside } from "./currentRun.ts"
 import { show } from "./json.ts"
 import * as Log from "./log.ts"
+import { Watcher } from "./probe.ts"
 import type { Run } from "./run.ts"
 
 const outcomeOf = (run: Run, exit: Exit.Exit<RunOutcome, RunError>): RunOutcome => {
@@ -37,7 +38,8 @@ export const start = (
   // At once: a run may be stopped before the first step of its fiber.
   run.parent = Context.get(context, CurrentRun)
   const inside = Context.add(context, CurrentRun, run)
-  run.services = Context.get(context, Budget) === run.budget ? inside : Context.add(inside, Budget, run.budget)
+  const services = Context.get(context, Budget) === run.budget ? inside : Context.add(inside, Budget, run.budget)
+  run.services = Context.get(context, Watcher)?.(run, services) ?? services
   run.emitter.services = run.services
   run.budget?.begin(run.now())
   Effect.runForkWith(run.services)(execute(run, loop), { uninterruptible: true })
@@ -116,7 +118,10 @@ export const stop = (
     const inside = isInside(fiber, run)
     if (!run.watched) {
       run.watched = true
-      if (!run.ended) run.stop = outcome
+      if (!run.ended) {
+        run.stop = outcome
+        run.probe?.stopped(outcome)
+      }
       // A tool that stops its own run goes on to the next place where it waits; then all tools stop, in call order.
       const later = inside && fiber !== run.fiber
       const watching = later

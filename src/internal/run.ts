@@ -13,7 +13,15 @@ import type { Conversion } from "../ConvertToLlm.ts"
 import type { Limit, ListenerError, ModelError, RunError, RunOutcome } from "../Errors.ts"
 import type { AgentEvent } from "../Events.ts"
 import type { FinishedTurn, HookSet, RunContext } from "../Hooks.ts"
-import type { AgentMessage, AssistantMessage, ThinkingLevel, ToolResultMessage } from "../Messages.ts"
+import {
+  addUsage,
+  type AgentMessage,
+  type AssistantMessage,
+  emptyUsage,
+  type ThinkingLevel,
+  type ToolResultMessage,
+  type Usage
+} from "../Messages.ts"
 import type { MessageQueue } from "../Queues.ts"
 import type { RunResult } from "../RunResult.ts"
 import type { Model, StreamEvent, StreamRequest } from "../StreamFn.ts"
@@ -23,6 +31,7 @@ import type { Batch } from "./batch.ts"
 import { canonicalText } from "./canonical.ts"
 import { Emitter, type EventSource, type Pending, type Subscribers } from "./emitter.ts"
 import { stopForListener } from "./lifecycle.ts"
+import type { Probe } from "./probe.ts"
 import type { Time } from "./time.ts"
 import type { ToolSet } from "./toolSet.ts"
 import { Transcript } from "./transcript.ts"
@@ -77,7 +86,7 @@ export interface Held {
 }
 
 export class Run implements EventSource {
-  readonly functions: RunFunctions
+  functions: RunFunctions
   readonly config: RunConfig
   readonly sessionId: string | undefined
   readonly inbox: Inbox
@@ -146,11 +155,15 @@ export class Run implements EventSource {
   fiber: Fiber.Fiber<unknown, unknown> | undefined
   /** The run whose code started this one. */
   parent: Run | undefined
+  /** What the responses of the runs inside this one used. */
+  childUsage: Usage = emptyUsage
+  /** Who watches over it. */
+  probe: Probe | undefined
   /** Work of the ending that an abort does not wait for beyond the grace period. */
   finishing: Fiber.Fiber<unknown, unknown> | undefined
   readonly done = Deferred.makeUnsafe<RunResult>()
   /** Called once, when the run is over and before anybody who waits for it goes on. */
-  readonly settle: (result: RunResult) => Effect.Effect<void>
+  settle: (result: RunResult) => Effect.Effect<void>
   /** Of the clock the run started with. */
   readonly time: Time
 
@@ -324,6 +337,9 @@ export class Run implements EventSource {
     this.added.push(message)
     if (message.role === "assistant" && this.response !== undefined) {
       this.budget?.spend(message.usage)
+      for (let run = this.parent; run !== undefined; run = run.parent) {
+        run.childUsage = addUsage(run.childUsage, message.usage)
+      }
       this.turnMessage = message
       this.response = undefined
     } else if (message.role === "toolResult" && this.batch !== undefined) {

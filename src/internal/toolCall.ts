@@ -16,6 +16,7 @@ import { givenArguments, readArguments } from "./callArguments.ts"
 import { copyJson } from "./copyJson.ts"
 import { inFiber } from "./inFiber.ts"
 import { excerpt, show, wellFormed } from "./json.ts"
+import type { Probe } from "./probe.ts"
 import { readOutput } from "./toolOutput.ts"
 import { makeToolSet, type ToolSet } from "./toolSet.ts"
 
@@ -30,6 +31,7 @@ export interface CallHost {
   readonly stopping: boolean
   /** When tools that have no schedule of their own try again. */
   readonly retry: Any["retry"]
+  readonly probe: Probe | undefined
   /** Counts a call that is to be executed; `false` when a limit does not allow it (L7). */
   takeToolCall(): boolean
   /** Gives a tool's work the time it has (T6). */
@@ -317,15 +319,17 @@ const runIn = (
   caller: Caller,
   toolCall: ToolCall,
   onUpdate: Progress | undefined
-): Effect.Effect<ToolCallOutcome> =>
-  Effect.map(
-    inFiber(nestedCall({ ...scope, depth: scope.depth + 1 }, caller, toolCall, onUpdate), startsAtOnce(scope)),
+): Effect.Effect<ToolCallOutcome> => {
+  const call = nestedCall({ ...scope, depth: scope.depth + 1 }, caller, toolCall, onUpdate)
+  return Effect.map(
+    inFiber(scope.host.probe?.nestedCall(toolCall, scope.tools, call) ?? call, startsAtOnce(scope)),
     (exit) =>
       outcomeOf(
         toolCall,
         Exit.isSuccess(exit) ? exit.value : refusal(scope, caller) ?? settleFailure(toolCall.name, exit.cause)
       )
   )
+}
 
 /** Why a call that a tool makes does not go on. */
 const refusal = (scope: CallScope, caller: Caller): Answered | undefined =>
