@@ -63,10 +63,10 @@ describe("README", () => {
       const path = yield* Path.Path
       const read = (file: string) =>
         Effect.flatMap(path.fromFileUrl(new URL(file, root)), (name) => fs.readFileString(name))
-      const example = yield* read("examples/first-program.ts")
+      const example = yield* read("examples/openai.ts")
       const program = example.slice(example.indexOf("import "))
         .replace("../src/index.ts", "effect-pi")
-        .replace("../src/testing/index.ts", "effect-pi/testing")
+        .replace("../src/openai/index.ts", "effect-pi/openai")
       assert.include(yield* read("README.md"), `\`\`\`ts\n${program}\`\`\``)
     }))
 })
