@@ -167,6 +167,20 @@ describe("What is not written down", () => {
     ))
 })
 
+describe("A secret in what was asked", () => {
+  it.effect("matches when it is asked again with the same key", () =>
+    inMemory((file) =>
+      Effect.gen(function*() {
+        const Key = Hooks.layer(Hooks.apiKey(() => Effect.succeed(Redacted.make("of-mine"))))
+        const options = { systemPrompt: "My key is of-mine." }
+        yield* Effect.provide(talk(options), [model([text("hello")]).pipe(Resilience.record(file)), Key])
+        assert.notInclude(yield* read(file), "of-mine")
+        const { text: answer } = yield* Effect.provide(talk(options), [Resilience.replay(file), Key])
+        assert.strictEqual(answer, "hello")
+      })
+    ))
+})
+
 describe("A cassette that cannot be used", () => {
   const good = "{\"format\":\"effect-pi/cassette\",\"version\":1}"
   const request = "{\"n\":1,\"request\":{}}"

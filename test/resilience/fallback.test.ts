@@ -5,8 +5,8 @@ import { Hooks, Messages, type StreamFn } from "../../src/index.ts"
 import { Resilience } from "../../src/resilience/index.ts"
 import { ask, failure, model, Played, text, updates, whole } from "./scene.ts"
 
-const first: StreamFn.Model = { id: "first", provider: "one", api: "a1", baseUrl: "http://one" }
-const second: StreamFn.Model = { id: "second", provider: "two", api: "a2", baseUrl: "http://two" }
+const first = { id: "first", provider: "one", api: "a1", baseUrl: "http://one" } satisfies StreamFn.Model
+const second = { id: "second", provider: "two", api: "a2", baseUrl: "http://two" } satisfies StreamFn.Model
 
 const withKey = Hooks.layer(Hooks.apiKey(() => Effect.succeed(Redacted.make("of one"))))
 
@@ -55,6 +55,26 @@ describe("The next model", () => {
       assert.deepStrictEqual([two.requests[0]?.apiKey, two.requests[0]?.headers], [undefined, undefined])
     }).pipe(Effect.provide([layer, withKey]))
   })
+
+  for (
+    const [name, other] of [
+      ["another provider behind the same gateway", { ...second, baseUrl: first.baseUrl }],
+      ["the same provider at another address", { ...first, baseUrl: "http://two" }],
+      ["the same provider at an address that is not known", { id: "second", provider: first.provider }]
+    ] as const
+  ) {
+    it.effect(`is given no key when it is ${name}`, () => {
+      const two = new Played()
+      const layer = model([[failure()]]).pipe(
+        Resilience.fallback({ layer: model([whole("all")], two), model: other })
+      )
+      return Effect.gen(function*() {
+        yield* ask(options)
+        const [asked] = two.requests
+        assert.deepStrictEqual([asked?.model, asked?.apiKey, asked?.headers], [other, undefined, undefined])
+      }).pipe(Effect.provide([layer, withKey]))
+    })
+  }
 
   it.effect("of an unknown provider is not given the key of another unknown one", () => {
     const two = new Played()

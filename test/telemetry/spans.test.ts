@@ -268,6 +268,60 @@ describe("The spans of a run", () => {
     )
   })
 
+  it.effect("of a run that follows another one stand beside it, also outside of every span", () => {
+    const kept = keep()
+    return watched(
+      kept,
+      [text("one"), text("two")],
+      Effect.gen(function*() {
+        const agent = yield* Agent.make({ model })
+        let first = true
+        yield* agent.subscribe((event) => {
+          if (event.type !== "agent_end" || !first) return undefined
+          first = false
+          return agent.followUp("and?")
+        })
+        yield* agent.prompt("go")
+        const run = ["invoke_agent", "chat big < invoke_agent"]
+        assert.deepStrictEqual(paths(kept), [...run, ...run])
+      })
+    )
+  })
+
+  it.effect("name the server with its usual port", () => {
+    const kept = keep()
+    return watched(
+      kept,
+      [text("one"), text("two")],
+      Effect.gen(function*() {
+        for (const baseUrl of ["http://one.example.com/v1", "https://two.example.com"]) {
+          const agent = yield* Agent.make({ model: { id: "big", baseUrl } })
+          yield* agent.prompt("go")
+        }
+        const servers = kept.spans.filter(({ name }) => name === "chat big").map(attributesOf)
+        assert.deepStrictEqual(servers.map((each) => [each["server.address"], each["server.port"]]), [
+          ["one.example.com", 80],
+          ["two.example.com", 443]
+        ])
+      })
+    )
+  })
+
+  it.effect("of a call say what the tool was that the model was given", () => {
+    const kept = keep()
+    return watched(
+      kept,
+      [calls([["a", "clear", {}], ["b", "look", {}]]), text("done")],
+      Effect.gen(function*() {
+        const agent = yield* Agent.make({ model, toolExecution: "sequential" })
+        const clear = tool("clear", () => Effect.as(agent.setTools([]), "cleared"))
+        yield* agent.setTools([clear, quick("look")])
+        yield* agent.prompt("go")
+        assert.strictEqual(ending(find(kept, "execute_tool look")), "ok")
+      })
+    )
+  })
+
   it.effect("are there where the loop is run alone, and where only the prompt is watched", () => {
     const kept = keep()
     return Effect.gen(function*() {
@@ -471,6 +525,21 @@ describe("How spans end", () => {
         assert.deepInclude(attributesOf(run), { "effect_pi.run.outcome": "limited", "effect_pi.limit": "turns" })
         assert.strictEqual(ending(run), "ok")
         assert.deepStrictEqual(timesOf(run), [0, 1100])
+      })
+    )
+  })
+
+  it.effect("by a limit without a last word, with the event all the same", () => {
+    const kept = keep()
+    return watched(
+      kept,
+      [calls([["a", "slow", {}]])],
+      Effect.gen(function*() {
+        const agent = yield* Agent.make({ model, tools: [slow("slow", 1000)], limits: { turns: 1 } })
+        yield* settled(agent.prompt("go"))
+        assert.deepStrictEqual(eventsOf(find(kept, "invoke_agent")), [
+          ["effect_pi.limit", 1000, { "effect_pi.limit": "turns" }]
+        ])
       })
     )
   })
