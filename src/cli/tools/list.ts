@@ -26,7 +26,9 @@ export const list = Tools.make("list", {
     if (place.type !== "Directory") {
       return yield* new PathRefused({
         reason: "NotAFolder",
-        message: `${place.shown} is a file; use the tool "read" to look into it.`
+        message: place.type === "File"
+          ? `${place.shown} is a file; use the tool "read" to look into it.`
+          : `${place.shown} is not a folder.`
       })
     }
     const { entries, left, unreadable } = yield* walk(place, { depth, limit: maxEntries })
