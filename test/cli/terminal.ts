@@ -2,7 +2,7 @@
  * The program in a real terminal: a tmux server of its own, and what its screen shows.
  */
 import { assert } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import { Effect, FileSystem, Path, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { spawnSync } from "node:child_process"
 import { bareEnv, programFile } from "./program.ts"
@@ -21,9 +21,22 @@ export interface Terminal {
   readonly shows: (text: string | RegExp) => Effect.Effect<string>
   readonly showsNot: (text: string | RegExp) => Effect.Effect<string>
   readonly resize: (columns: number, rows: number) => Effect.Effect<void>
+  /** Sends a signal to the program. */
+  readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
+  /** Waits for the end of the program, and for a terminal that is as it was before. */
+  readonly ends: (exitCode: number) => Effect.Effect<string>
 }
 
 const quoted = (word: string): string => `'${word.replaceAll("'", String.raw`'\''`)}'`
+
+/** What a program may change of a terminal, and how it takes that back. */
+const modes = [
+  ["\u001B[?25l", "\u001B[?25h", "the cursor"],
+  ["\u001B[?2004h", "\u001B[?2004l", "bracketed paste"],
+  ["\u001B[>7u", "\u001B[<u", "the keyboard protocol"],
+  ["\u001B[>4;2m", "\u001B[>4;0m", "the other keys"],
+  ["\u001B[?2026h", "\u001B[?2026l", "the synchronized output"]
+] as const
 
 /** Starts the program; when it ends, the screen says `EXIT` and its exit code. */
 export const open = Effect.fnUntraced(function*(folder: string, options: {
@@ -47,18 +60,30 @@ export const open = Effect.fnUntraced(function*(folder: string, options: {
       Effect.scoped,
       Effect.orDie
     )
-  const words = [process.execPath, yield* programFile, ...(options.args ?? [])].map(quoted).join(" ")
+  const path = yield* Path.Path
+  const fs = yield* FileSystem.FileSystem
+  const own = yield* fs.makeTempDirectoryScoped()
+  const pidFile = path.join(own, "pid")
+  const outputFile = path.join(own, "output")
+  // The program is started by a key, when everything it writes is recorded. The terminal is as the program leaves it: `stty`
+  // says whether it is as it was.
+  const script = path.join(own, "script")
+  yield* fs.writeFileString(
+    script,
+    `read go
+sh -c 'echo $$ > "$0"; exec "$@"' ${
+      [pidFile, process.execPath, yield* programFile, ...options.args ?? []].map(quoted).join(" ")
+    }
+echo EXIT $?
+stty -a | grep -o -e '-\\?icanon' -e '-\\?echo '
+exec sleep 600
+`
+  )
   const { columns = 90, rows = 40 } = options
   yield* Effect.acquireRelease(
     tmux(
-      "new-session",
-      "-d",
-      "-x",
-      String(columns),
-      "-y",
-      String(rows),
-      // The terminal is as the program leaves it: `stty` says whether it is as it was.
-      `${words}; echo EXIT $?; stty -a | grep -o -e '-\\?icanon' -e '-\\?echo '; exec sleep 600`
+      ...["new-session", "-d", "-x", String(columns), "-y", String(rows), `exec sh ${quoted(script)}`],
+      ...[";", "pipe-pane", `cat > ${quoted(outputFile)}`, ";", "send-keys", "Enter"]
     ),
     () => tmux("kill-server")
   )
@@ -80,7 +105,25 @@ export const open = Effect.fnUntraced(function*(folder: string, options: {
     screen,
     shows: (text) => until(`showed ${String(text)}`, has(text)),
     showsNot: (text) => until(`stopped to show ${String(text)}`, (shown) => !has(text)(shown)),
-    resize: (width, height) => Effect.asVoid(tmux("resize-window", "-x", String(width), "-y", String(height)))
+    resize: (width, height) => Effect.asVoid(tmux("resize-window", "-x", String(width), "-y", String(height))),
+    kill: (signal) =>
+      Effect.flatMap(
+        Effect.orDie(fs.readFileString(pidFile)),
+        (pid) => Effect.sync(() => process.kill(Number(pid), signal))
+      ),
+    ends: (exitCode) =>
+      Effect.gen(function*() {
+        const shown = yield* until(
+          `showed the end`,
+          has(new RegExp(String.raw`EXIT ${exitCode}\s+(?:icanon\s+echo|echo\s+icanon)`))
+        )
+        const output = yield* Effect.orDie(fs.readFileString(outputFile))
+        for (const [on, off, what] of modes) {
+          assert.isAtLeast(output.lastIndexOf(off), output.lastIndexOf(on), `${what} is as it was`)
+          assert.isAtLeast(output.lastIndexOf(on), 0, `${what} was changed`)
+        }
+        return shown
+      })
   }
   yield* terminal.shows("Enter sends")
   return terminal

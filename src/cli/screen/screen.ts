@@ -13,9 +13,10 @@ import type { AgentEvent } from "../../Events.ts"
 import { addUsage, emptyUsage, type ToolCall, type Usage } from "../../Messages.ts"
 import type { Answer } from "../approval.ts"
 import { duration, usageLine } from "../describe.ts"
+import { oneLine, wholeLine } from "../plainText.ts"
 import { Conversation } from "./conversation.ts"
 import { readKey } from "./keys.ts"
-import { approvalLines, fitting, Lines, type Waiting, waitingLines } from "./statusLines.ts"
+import { answerLines, filling, fitting, Lines, Question, type Waiting, waitingLines } from "./statusLines.ts"
 import { makeTheme, spinner, type Theme } from "./theme.ts"
 
 export type Intent =
@@ -41,7 +42,7 @@ export class Screen {
   readonly #editor: Editor
   #model = ""
   #waiting: ReadonlyArray<Waiting> = []
-  #asked: ToolCall | undefined
+  #asked: Question | undefined
   #workingSince: number | undefined
   #turns = 0
   #usage: Usage = emptyUsage
@@ -63,12 +64,15 @@ export class Screen {
     this.#tui.addChild(new Lines((width) => waitingLines(this.theme, this.#waiting, width)))
     this.#tui.addChild(
       new Lines((width) =>
-        this.#asked === undefined ? [] : approvalLines(this.theme, this.#asked, !this.#isEmpty, width)
+        this.#asked === undefined ? [] : [
+          ...this.#asked.render(width, this.#terminal.rows),
+          ...answerLines(this.theme, this.#asked.call, !this.#isEmpty, width)
+        ]
       )
     )
     this.#tui.addChild(new Lines((width) => ["", this.#stateLine(width)]))
     this.#tui.addChild(this.#editor)
-    this.#tui.addChild(new Lines((width) => [this.#usageLine(width)]))
+    this.#tui.addChild(new Lines((width) => this.#usageLines(width)))
     this.#tui.setFocus(this.#editor)
     this.#tui.addInputListener((data) => this.#onKey(data) ? { consume: true } : undefined)
   }
@@ -96,7 +100,7 @@ export class Screen {
   }
 
   setModel(model: string): void {
-    this.#model = model
+    this.#model = oneLine(model)
     this.render()
   }
 
@@ -111,7 +115,7 @@ export class Screen {
   }
 
   ask(call: ToolCall): void {
-    this.#asked = call
+    this.#asked = new Question(this.theme, call)
     this.conversation.tool(call.id)?.wait()
     this.render()
   }
@@ -209,10 +213,13 @@ export class Screen {
     ], width)
   }
 
-  #usageLine(width: number): string {
+  /** The folder is left out where there is little room. */
+  #usageLines(width: number): ReadonlyArray<string> {
     const { dim } = this.theme
     const { cost } = this.#options.limits
     const limit = cost === undefined ? "" : `limit $${this.#runUsage.cost.total.toFixed(2)} of $${cost}`
-    return fitting([this.#model, usageLine(this.#usage), limit, this.#options.folder].map((part) => dim(part)), width)
+    const facts = [this.#model, usageLine(this.#usage), limit].map((part) => dim(part))
+    const lines = filling(facts, width)
+    return lines.length > 1 ? lines : [fitting([...facts, dim(wholeLine(this.#options.folder))], width)]
   }
 }
