@@ -2,18 +2,13 @@
  * The screen: the conversation, what waits, the editor and the state of things. It knows what is shown and nothing of the
  * agent; what is typed comes out as intents.
  */
-import {
-  CombinedAutocompleteProvider,
-  Editor,
-  ProcessTerminal,
-  type SlashCommand,
-  TuiMainScreen
-} from "@earendil-works/pi-tui"
+import { Editor, ProcessTerminal, type SlashCommand, TuiMainScreen } from "@earendil-works/pi-tui"
 import type { AgentEvent } from "../../Events.ts"
 import { addUsage, emptyUsage, type ToolCall, type Usage } from "../../Messages.ts"
 import type { Answer } from "../approval.ts"
 import { duration, usageLine } from "../describe.ts"
 import { oneLine, wholeLine } from "../plainText.ts"
+import { Completions } from "./completions.ts"
 import { Conversation } from "./conversation.ts"
 import { readKey } from "./keys.ts"
 import { answerLines, filling, fitting, Lines, Question, type Waiting, waitingLines } from "./statusLines.ts"
@@ -54,7 +49,7 @@ export class Screen {
     this.theme = makeTheme(options.colors)
     this.conversation = new Conversation(this.theme, options.now)
     this.#editor = new Editor(this.#tui, this.theme.editor, { paddingX: 1 })
-    this.#editor.setAutocompleteProvider(new CombinedAutocompleteProvider([...options.commands], options.folder))
+    this.#editor.setAutocompleteProvider(new Completions([...options.commands], options.folder))
     this.#editor.onSubmit = (text) => {
       if (text.trim() === "") return
       this.#editor.addToHistory(text)
@@ -74,7 +69,10 @@ export class Screen {
     this.#tui.addChild(this.#editor)
     this.#tui.addChild(new Lines((width) => this.#usageLines(width)))
     this.#tui.setFocus(this.#editor)
-    this.#tui.addInputListener((data) => this.#onKey(data) ? { consume: true } : undefined)
+    // The editor takes the other control characters out of what is pasted.
+    // oxlint-disable-next-line eslint/no-control-regex -- control characters are what this is about
+    const typed = (data: string) => data.replace(/[\u0080-\u009F]/g, "")
+    this.#tui.addInputListener((data) => this.#onKey(data) ? { consume: true } : { data: typed(data) })
   }
 
   start(): void {

@@ -108,11 +108,16 @@ export class Question implements Component {
     const { bad, bold, dim, good, warn } = this.#theme
     const { arguments: args, name } = this.call
     const changes = changeLines(name, args)
-    const lines = changes.flatMap((line) =>
-      wrapped(line, width, "   ", (text) => line.startsWith("+") ? good(text) : line.startsWith("-") ? bad(text) : text)
-    )
-    const shown = name === "run" ? lines : lines.slice(0, Math.max(4, rows - otherRows))
-    const left = lines.length - shown.length
+    const room = name === "run" ? Infinity : Math.max(4, rows - otherRows)
+    const shown: Array<string> = []
+    let left = changes.length
+    for (const line of changes) {
+      const style = line.startsWith("+") ? good : line.startsWith("-") ? bad : (text: string) => text
+      const pieces = wrapped(line, width, "   ", style)
+      if (shown.length + pieces.length > room) break
+      shown.push(...pieces)
+      left--
+    }
     const question = name === "run" && changes.length > 0
       ? `Allow ${name}?`
       : `Allow ${wholeLine(name)} ${callLine(name, args)} ?`
