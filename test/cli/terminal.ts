@@ -17,6 +17,8 @@ export interface Terminal {
   /** Presses keys, in tmux's words. */
   readonly press: (...keys: ReadonlyArray<string>) => Effect.Effect<void>
   readonly screen: Effect.Effect<string>
+  /** Everything the program wrote to the terminal, byte for byte. */
+  readonly output: Effect.Effect<string>
   /** Waits until the screen shows a text, or shows it no more, for half a minute at most; gives the screen. */
   readonly shows: (text: string | RegExp) => Effect.Effect<string>
   readonly showsNot: (text: string | RegExp) => Effect.Effect<string>
@@ -88,6 +90,7 @@ exec sleep 600
     () => tmux("kill-server")
   )
   const screen = tmux("capture-pane", "-p")
+  const output = Effect.orDie(fs.readFileString(outputFile))
   const until = (what: string, holds: (shown: string) => boolean) =>
     Effect.gen(function*() {
       for (let tries = 0; tries < 600; tries++) {
@@ -103,6 +106,7 @@ exec sleep 600
     type: (text) => Effect.asVoid(tmux("send-keys", "-l", text)),
     press: (...keys) => Effect.asVoid(tmux("send-keys", ...keys)),
     screen,
+    output,
     shows: (text) => until(`showed ${String(text)}`, has(text)),
     showsNot: (text) => until(`stopped to show ${String(text)}`, (shown) => !has(text)(shown)),
     resize: (width, height) => Effect.asVoid(tmux("resize-window", "-x", String(width), "-y", String(height))),
@@ -114,17 +118,17 @@ exec sleep 600
     ends: (exitCode) =>
       Effect.gen(function*() {
         const shown = yield* until(
-          `showed the end`,
+          `showed the end with ${exitCode}`,
           has(new RegExp(String.raw`EXIT ${exitCode}\s+(?:icanon\s+echo|echo\s+icanon)`))
         )
-        const output = yield* Effect.orDie(fs.readFileString(outputFile))
+        const written = yield* output
         for (const [on, off, what] of modes) {
-          assert.isAtLeast(output.lastIndexOf(off), output.lastIndexOf(on), `${what} is as it was`)
-          assert.isAtLeast(output.lastIndexOf(on), 0, `${what} was changed`)
+          assert.isAtLeast(written.lastIndexOf(on), 0, `${what} was changed`)
+          assert.isAbove(written.lastIndexOf(off), written.lastIndexOf(on), `${what} is as it was`)
         }
         return shown
       })
   }
-  yield* terminal.shows("Enter sends")
+  yield* terminal.shows(/Enter sends|working /)
   return terminal
 })
