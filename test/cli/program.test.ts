@@ -3,11 +3,10 @@
  */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schedule, type Scope, Stream } from "effect"
-import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { Effect, Schedule, type Scope } from "effect"
 import { isAlive } from "../mcp/ask.ts"
 import * as Server from "../utils/completionsServer.ts"
-import { bareEnv, makeFolder, programFile, run, start } from "./program.ts"
+import { inShell, makeFolder, programFile, run, start } from "./program.ts"
 
 const test = <E>(name: string, body: () => Effect.Effect<void, E, NodeServices.NodeServices | Scope.Scope>): void =>
   it.live(name, () => body().pipe(Effect.scoped, Effect.provide(NodeServices.layer)), 60_000)
@@ -153,11 +152,10 @@ describe("in a pipe", { concurrent: true }, () => {
   test("a reader that goes is no failure", () =>
     Effect.gen(function*() {
       const { folder } = yield* makeFolder
-      const child = yield* start(folder, ["--json", "list src"])
-      const line = yield* Stream.mkString(Stream.decodeText(Stream.take(child.stdout, 1)))
-      assert.include(line, "\"type\":\"session\"")
-      assert.strictEqual(yield* Stream.mkString(Stream.decodeText(child.stderr)), "")
-      assert.strictEqual(yield* child.exitCode, 0)
+      const pipe = "{ \"$0\" \"$@\"; echo \"code $?\" >&2; } | head -n 1"
+      const { err, out } = yield* inShell(folder, pipe, process.execPath, yield* programFile, "--json", "list src")
+      assert.match(out, /^\{"type":"session".*\n$/)
+      assert.strictEqual(err, "code 0\n")
     }))
 
   test("a folder that is gone, and a base URL with a password, are told", () =>
@@ -165,20 +163,10 @@ describe("in a pipe", { concurrent: true }, () => {
       const { folder, fs, path } = yield* makeFolder
       const gone = path.join(folder, "gone")
       yield* fs.makeDirectory(gone)
-      const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
-      const child = yield* spawner.spawn(
-        ChildProcess.make("sh", [
-          "-c",
-          "rmdir \"$0\"; exec \"$@\" 2>&1",
-          gone,
-          process.execPath,
-          yield* programFile,
-          "--print",
-          "hi"
-        ], { cwd: gone, stdin: "ignore", env: bareEnv(folder) })
-      )
-      assert.include(yield* Stream.mkString(Stream.decodeText(child.stdout)), "The working folder cannot be used")
-      assert.strictEqual(yield* child.exitCode, 2)
+      const program = [process.execPath, yield* programFile, "--print", "hi"]
+      const removed = yield* inShell(gone, "rmdir \"$0\"; exec \"$@\"", gone, ...program)
+      assert.include(removed.err, "The working folder cannot be used")
+      assert.strictEqual(removed.code, 2)
       const env = { OPENAI_BASE_URL: "http://me:password@127.0.0.1:9/v1" }
       const { code, err } = yield* run(folder, ["--print", "hi"], { env })
       assert.strictEqual(code, 2)
