@@ -11,6 +11,7 @@ import * as Stdio from "effect/Stdio"
 import { main } from "./command.ts"
 
 // A reader that has gone, as in `| head`, is no failure.
+process.stdout.on("error", () => {})
 
 /**
  * What is thrown where no effect waits for it, in a timer of the screen for one, ends the program as a defect of its own would;

@@ -20,7 +20,7 @@ import { Workspace } from "./workspace.ts"
 export const writer = Effect.map(Stdio.Stdio, (stdio) => {
   const open = { endOnDone: false }
   return {
-    out: (text: string) => Effect.orDie(Stream.run(Stream.succeed(text), stdio.stdout(open))),
+    out: (text: string) => Effect.ignore(Stream.run(Stream.succeed(text), stdio.stdout(open))),
     err: (text: string) => Effect.ignore(Stream.run(Stream.succeed(text), stdio.stderr(open)))
   }
 })
