@@ -149,11 +149,12 @@ describe("in a pipe", { concurrent: true }, () => {
       assert.strictEqual(server.asked[0]?.headers["api-key"], "azure-secret")
     }))
 
-  test("a reader that goes is no failure", () =>
+  test("a reader that goes ends the run, and is no failure", () =>
     Effect.gen(function*() {
       const { folder } = yield* makeFolder
       const pipe = "{ \"$0\" \"$@\"; echo \"code $?\" >&2; } | head -n 1"
-      const { err, out } = yield* inShell(folder, pipe, process.execPath, yield* programFile, "--json", "list src")
+      const words = ["--yes", "--json", "run sleep 600"]
+      const { err, out } = yield* inShell(folder, pipe, process.execPath, yield* programFile, ...words)
       assert.match(out, /^\{"type":"session".*\n$/)
       assert.strictEqual(err, "code 0\n")
     }))
