@@ -82,11 +82,9 @@ exec sleep 600
 `
   )
   const { columns = 90, rows = 40 } = options
+  const newSession = ["new-session", "-d", "-x", String(columns), "-y", String(rows), `exec sh ${quoted(script)}`]
   yield* Effect.acquireRelease(
-    tmux(
-      ...["new-session", "-d", "-x", String(columns), "-y", String(rows), `exec sh ${quoted(script)}`],
-      ...[";", "pipe-pane", `cat > ${quoted(outputFile)}`, ";", "send-keys", "Enter"]
-    ),
+    tmux(...newSession, ";", "pipe-pane", `cat > ${quoted(outputFile)}`, ";", "send-keys", "Enter"),
     () => tmux("kill-server")
   )
   const screen = tmux("capture-pane", "-p")

@@ -68,7 +68,7 @@ export const waitingLines = (theme: Theme, waiting: ReadonlyArray<Waiting>, widt
         "…"
       )
     ),
-    fitting([theme.dim("Alt+Up takes the last one back")], width)
+    fitting([theme.dim("Alt+Up takes one back")], width)
   ]
 
 /** A text on as many lines as it needs. */

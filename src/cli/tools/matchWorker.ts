@@ -42,5 +42,6 @@ parentPort?.on("message", ({ most, text }: Question) => {
     const match = pattern.exec(line)
     if (match !== null) hits.push({ line: index + 1, text: pieceAround(line.trimEnd(), match.index) })
   }
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of Node has no origin
   parentPort?.postMessage(hits)
 })

@@ -41,6 +41,7 @@ export const makeMatcher = (setup: Setup): Effect.Effect<Matcher, never, Scope.S
             resume(effect)
           }
           worker.on("message", onHits).on("error", onError).on("exit", onExit)
+          // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of Node has no origin
           worker.postMessage({ text, most } satisfies Question)
           return Effect.sync(forget)
         })
