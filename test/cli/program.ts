@@ -3,6 +3,8 @@
  */
 import { Effect, FileSystem, Path, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 
 const root = new URL("../..", import.meta.url)
 
@@ -27,7 +29,9 @@ export const bareEnv = (folder: string): Record<string, string> => ({
   PATH: process.env["PATH"] ?? "",
   HOME: folder,
   TERM: "xterm-256color",
-  LANG: "C.UTF-8"
+  LANG: "C.UTF-8",
+  // Each process would compile the same files again: a third of the time it takes to start.
+  NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache")
 })
 
 interface Options {
