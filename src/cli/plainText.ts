@@ -44,3 +44,12 @@ export const wholeText = (text: string): string =>
 
 /** The same on one line. */
 export const wholeLine = (text: string): string => wholeText(text).replace(/\s+/g, " ").trim()
+
+/** A value as JSON, in which what is not seen is escaped, too: a terminal obeys more than what JSON has to escape. */
+export const plainJson = (value: object): string =>
+  JSON.stringify(value).replace(
+    unseen,
+    (mark) =>
+      Array.from({ length: mark.length }, (_, unit) => `\\u${mark.charCodeAt(unit).toString(16).padStart(4, "0")}`)
+        .join("")
+  )

@@ -10,7 +10,7 @@ import { toWire } from "../internal/wireEvent.ts"
 import { text } from "../Messages.ts"
 import { callLine, outcomeText, resultText, runLine, summaryOf } from "./describe.ts"
 import { exitCodeOf } from "./exitCode.ts"
-import { oneLine, plainText, wholeLine } from "./plainText.ts"
+import { oneLine, plainJson, plainText, wholeLine } from "./plainText.ts"
 import { nameOf } from "./provider.ts"
 import type { Session } from "./session.ts"
 import { version } from "./version.ts"
@@ -65,7 +65,7 @@ export const printRun = Effect.fn("printRun")(function*(
   const { because, model } = session.provider()
   if (options.json) {
     const { id, provider = "unknown" } = model
-    const line = (value: object) => write.out(`${JSON.stringify(value)}\n`)
+    const line = (value: object) => write.out(`${plainJson(value)}\n`)
     yield* line({ type: "session", version, provider, model: id, cwd: root })
     yield* agent.subscribe((event) => line(toWire(event)))
   } else {

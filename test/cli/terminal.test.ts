@@ -125,6 +125,13 @@ describe.skipIf(!hasTmux)(
         yield* terminal.shows("Enter sends")
         yield* terminal.resize(80, 24)
         yield* terminal.shows(/to-its-end[^]*offline\/rules · 0 in · 0 out/)
+        yield* terminal.resize(30, 15)
+        yield* terminal.type(`write long.txt: ${"long ".repeat(100)}`)
+        yield* terminal.press("Enter")
+        // The question is seen, however much it is about.
+        yield* terminal.shows(/ long\s+… 1 more line\s+Allow write long\.txt \?[^]*n no/)
+        yield* terminal.press("n")
+        yield* terminal.showsNot("waits for your answer")
         yield* terminal.type("/quit")
         yield* terminal.press("Enter")
         yield* terminal.shows("EXIT 0")

@@ -5,7 +5,7 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, FileSystem, Layer, type Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { plainText } from "../../src/cli/plainText.ts"
+import { plainJson, plainText, wholeText } from "../../src/cli/plainText.ts"
 import { tools } from "../../src/cli/tools.ts"
 import { Workspace } from "../../src/cli/workspace.ts"
 import { Agent, Messages } from "../../src/index.ts"
@@ -177,6 +177,14 @@ it.effect("a search that would never end is ended by its time limit, and gives w
     assert.isTrue(isError)
     assert.match(text, /^(?:src\/1\d\d\.txt:1: aaa\n){100}\[Stopped after 20 seconds, in src\/hostile\.txt: make .*\]$/)
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+
+it("what is not seen is named where people decide, and escaped in JSON", () => {
+  const hidden = "a\u001B]0;b\u0007\tc\u202E\u{E0041}\n\u009Bd"
+  assert.strictEqual(wholeText(hidden), "a⟨U+001B⟩]0;b⟨U+0007⟩  c⟨U+202E⟩⟨U+E0041⟩\n⟨U+009B⟩d")
+  const json = plainJson({ hidden })
+  assert.strictEqual(json, String.raw`{"hidden":"a\u001b]0;b\u0007\tc\u202e\udb40\udc41\n\u009bd"}`)
+  assert.deepStrictEqual(JSON.parse(json), { hidden })
+})
 
 it("control characters do not reach the screen", () => {
   assert.strictEqual(

@@ -110,12 +110,14 @@ export class Question implements Component {
     const changes = changeLines(name, args)
     const room = name === "run" ? Infinity : Math.max(4, rows - otherRows)
     const shown: Array<string> = []
+    // Lines that are not shown to their end.
     let left = changes.length
     for (const line of changes) {
       const style = line.startsWith("+") ? good : line.startsWith("-") ? bad : (text: string) => text
       const pieces = wrapped(line, width, "   ", style)
-      if (shown.length + pieces.length > room) break
-      shown.push(...pieces)
+      const free = room - shown.length
+      shown.push(...pieces.slice(0, free))
+      if (pieces.length > free) break
       left--
     }
     const question = name === "run" && changes.length > 0
