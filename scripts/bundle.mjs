@@ -57,7 +57,8 @@ const program = await build({
     sourcemap: false,
     target: "es2024",
     rolldownOptions: {
-      input: { cli: "src/cli/main.ts" },
+      // The second is the file of a thread, which src/cli/tools/matcher.ts starts by this name.
+      input: { "cli": "src/cli/main.ts", "cli-matchWorker": "src/cli/tools/matchWorker.ts" },
       external,
       output: { format: "es", entryFileNames: "[name].js", chunkFileNames: "cli-[name].js" }
     }

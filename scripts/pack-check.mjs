@@ -99,6 +99,8 @@ console.log("Node " + process.version)
   if (!help.includes("--max-turns")) throw new Error(`effect-pi --help says:\n${help}`)
   const answer = run(project, node, [program, "--model", "offline", "--print", "read main.mjs"])
   if (!answer.includes("exports nothing")) throw new Error(`effect-pi --print says:\n${answer}`)
+  const found = run(project, node, [program, "--model", "offline", "--print", "search exports nothing in main.mjs"])
+  if (!found.includes("main.mjs:3: ")) throw new Error(`effect-pi --print "search …" says:\n${found}`)
   console.log("effect-pi: ok")
 
   for (const peer of Object.keys(manifest.peerDependenciesMeta)) link(project, peer)

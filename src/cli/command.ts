@@ -6,14 +6,13 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
 import { allowAll, askFirst, refuseChanges } from "./approval.ts"
 import { exitCodes } from "./exitCode.ts"
+import { oneLine } from "./plainText.ts"
 import { printRun, writer } from "./printMode.ts"
 import { selectProvider } from "./provider.ts"
 import { makeSession } from "./session.ts"
@@ -48,12 +47,12 @@ const flags = {
     Flag.withDefault("off")
   ),
   maxTurns: Flag.Int("max-turns").pipe(
-    Flag.withSchema(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))),
+    Flag.filter((turns) => turns >= 1, () => "Expected a whole number from 1"),
     Flag.withDescription("Requests to the model in one run"),
     Flag.withDefault(100)
   ),
   maxCost: Flag.Finite("max-cost").pipe(
-    Flag.withSchema(Schema.Finite.check(Schema.isGreaterThan(0))),
+    Flag.filter((dollars) => dollars > 0, () => "Expected an amount above 0"),
     Flag.withDescription("Dollars that one run may cost, where the price is known"),
     Flag.optional
   ),
@@ -129,14 +128,19 @@ const quiet = Logger.layer([])
 export const main = Effect.fn("main")(
   function*(args: ReadonlyArray<string>) {
     const write = yield* writer
+    const refused = ({ message }: { readonly message: string }) =>
+      Effect.as(write.err(`effect-pi: ${oneLine(message)}\n`), exitCodes.usage)
     let code: number = exitCodes.completed
     const command = Command.make("effect-pi", flags, (options) =>
       program(options).pipe(
         Effect.scoped,
-        Effect.provide(Layer.merge(Workspace.layer("."), quiet)),
+        Effect.provide(quiet),
+        Effect.provide(Workspace.layer(".")),
         Effect.catchTags({
-          NoModel: ({ message }) => Effect.as(write.err(`effect-pi: ${message}\n`), exitCodes.usage),
-          InvalidPrompt: ({ message }) => Effect.as(write.err(`effect-pi: ${message}\n`), exitCodes.usage)
+          NoModel: refused,
+          InvalidPrompt: refused,
+          PlatformError: ({ message }) =>
+            refused({ message: `The working folder cannot be used, it may have been removed: ${message}` })
         }),
         Effect.map((exitCode) => {
           code = exitCode

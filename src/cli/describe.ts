@@ -6,42 +6,42 @@ import type { JsonObject, Usage } from "../Messages.ts"
 import type { RunResult } from "../RunResult.ts"
 import type { ToolResult } from "../Tools.ts"
 import { plural } from "./cap.ts"
-import { oneLine, plainText } from "./plainText.ts"
+import { oneLine, plainText, wholeLine, wholeText } from "./plainText.ts"
 
 const textArgument = (args: JsonObject, name: string): string => {
   const value = args[name]
   return typeof value === "string" ? value : ""
 }
 
-/** What a call is about, on one line. */
+/** What a call is about, on one line. Nothing of it is hidden: people allow calls by this. */
 export const callLine = (name: string, args: JsonObject): string => {
   switch (name) {
     case "run":
-      return oneLine(textArgument(args, "command"))
+      return wholeLine(textArgument(args, "command"))
     case "search":
-      return oneLine(`${textArgument(args, "pattern")} in ${textArgument(args, "path") || "."}`)
+      return wholeLine(`${textArgument(args, "pattern")} in ${textArgument(args, "path") || "."}`)
     case "list":
-      return oneLine(textArgument(args, "path") || ".")
+      return wholeLine(textArgument(args, "path") || ".")
     case "read":
     case "write":
     case "edit":
-      return oneLine(textArgument(args, "path"))
+      return wholeLine(textArgument(args, "path"))
     default:
-      return oneLine(JSON.stringify(args))
+      return wholeLine(JSON.stringify(args))
   }
 }
 
 /** What a call would change, line by line, for the one who is to allow it. */
 export const changeLines = (name: string, args: JsonObject): ReadonlyArray<string> => {
   const lines = (text: string, mark: string) =>
-    plainText(text).replace(/\n$/, "").split("\n").map((line) => mark + line)
+    wholeText(text.replaceAll("\r\n", "\n")).replace(/\n$/, "").split("\n").map((line) => mark + line)
   switch (name) {
     case "write":
       return lines(textArgument(args, "content"), "+ ")
     case "edit":
       return [...lines(textArgument(args, "oldText"), "- "), ...lines(textArgument(args, "newText"), "+ ")]
     case "run": {
-      const command = plainText(textArgument(args, "command")).split("\n")
+      const command = wholeText(textArgument(args, "command")).split("\n")
       return command.length === 1 ? [] : command
     }
     default:

@@ -10,7 +10,7 @@ import { toWire } from "../internal/wireEvent.ts"
 import { text } from "../Messages.ts"
 import { callLine, outcomeText, resultText, runLine, summaryOf } from "./describe.ts"
 import { exitCodeOf } from "./exitCode.ts"
-import { oneLine, plainText } from "./plainText.ts"
+import { oneLine, plainJson, plainText, wholeLine } from "./plainText.ts"
 import { nameOf } from "./provider.ts"
 import type { Session } from "./session.ts"
 import { version } from "./version.ts"
@@ -44,10 +44,10 @@ const textListener = (write: Effect.Success<typeof writer>) => (event: AgentEven
     case "tool_execution_end": {
       const { isError, result, toolName } = event
       const outcome = summaryOf(result) ?? (isError ? oneLine(resultText(result)).slice(0, 200) : "done")
-      return write.err(`· ${oneLine(toolName)}: ${isError ? "failed: " : ""}${outcome}\n`)
+      return write.err(`· ${wholeLine(toolName)}: ${isError ? "failed: " : ""}${outcome}\n`)
     }
     case "tool_execution_start":
-      return write.err(`· ${oneLine(event.toolName)} ${callLine(event.toolName, event.args)}\n`)
+      return write.err(`· ${wholeLine(event.toolName)} ${callLine(event.toolName, event.args)}\n`)
     default:
       return
   }
@@ -65,11 +65,11 @@ export const printRun = Effect.fn("printRun")(function*(
   const { because, model } = session.provider()
   if (options.json) {
     const { id, provider = "unknown" } = model
-    const line = (value: object) => write.out(`${JSON.stringify(value)}\n`)
+    const line = (value: object) => write.out(`${plainJson(value)}\n`)
     yield* line({ type: "session", version, provider, model: id, cwd: root })
     yield* agent.subscribe((event) => line(toWire(event)))
   } else {
-    yield* write.err(`${nameOf(session.provider())} (${because})\n`)
+    yield* write.err(`${oneLine(`${nameOf(session.provider())} (${because})`)}\n`)
     yield* agent.subscribe(textListener(write))
   }
   const run = yield* agent.prompt(prompt)

@@ -39,6 +39,21 @@ const variable = (name: string) =>
     (value) => Option.getOrElse(value, () => "").trim() || undefined
   )
 
+/** A base URL as it is shown: without what may be a secret. */
+const shownUrl = (url: string): Effect.Effect<string, NoModel> => {
+  const parsed = URL.parse(url)
+  if (parsed === null) return Effect.succeed(url)
+  if (parsed.username !== "" || parsed.password !== "") {
+    return Effect.fail(
+      new NoModel({
+        reason: "InvalidEnvironment",
+        message: "OPENAI_BASE_URL has a name or a password in it, which is not sent; set OPENAI_API_KEY instead."
+      })
+    )
+  }
+  return Effect.succeed(url.replace(/[?#].*$/s, ""))
+}
+
 const built = (layer: Layer.Layer<StreamFn, Config.ConfigError>): Effect.Effect<
   Provider["stream"],
   NoModel,
@@ -76,7 +91,7 @@ export const selectProvider = Effect.fn("selectProvider")(function*(
 ): Effect.fn.Return<Provider, NoModel, Scope.Scope> {
   const key = yield* variable("OPENAI_API_KEY")
   const url = yield* variable("OPENAI_BASE_URL")
-  const openAiBecause = url === undefined ? "OPENAI_API_KEY" : `OPENAI_BASE_URL ${url}`
+  const openAiBecause = url === undefined ? "OPENAI_API_KEY" : `OPENAI_BASE_URL ${yield* shownUrl(url)}`
   const hasOpenAi = key !== undefined || url !== undefined
   const wanted = asked ?? (yield* variable("EFFECT_PI_MODEL"))
 

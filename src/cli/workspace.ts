@@ -139,11 +139,19 @@ export const readText = Effect.fn("readText")(function*(given: string) {
 /** Folders that are not looked into unless they are named. */
 const passedOver = new Set([".git", "node_modules"])
 
+// Some file systems do not say in a listing what an entry is.
+const entryTypes = new Map<FileSystem.File.Type, Entry["type"]>([
+  ["File", "file"],
+  ["Unknown", "file"],
+  ["SymbolicLink", "link"]
+])
+
 /** A file or folder below another. */
 export interface Entry {
   readonly absolute: string
   readonly shown: string
-  readonly type: "file" | "folder" | "link"
+  /** `other` is what has no content of its own: a pipe, a socket, a device. */
+  readonly type: "file" | "folder" | "link" | "other"
 }
 
 /** Everything below a folder, folder by folder and by name; links are named and not followed. */
@@ -177,7 +185,7 @@ export const walk = Effect.fn("walk")(function*(
         if (depth > 1 && !passedOver.has(name)) {
           waiting.push({ folder: { absolute, shown, type }, depth: depth - 1 })
         }
-      } else entries.push({ absolute, shown, type: type === "SymbolicLink" ? "link" : "file" })
+      } else entries.push({ absolute, shown, type: entryTypes.get(type) ?? "other" })
     }
   }
   return { entries, left: false, unreadable }

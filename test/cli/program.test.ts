@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schedule, type Scope } from "effect"
 import { isAlive } from "../mcp/ask.ts"
 import * as Server from "../utils/completionsServer.ts"
-import { makeFolder, run, start } from "./program.ts"
+import { inShell, makeFolder, programFile, run, start } from "./program.ts"
 
 const test = <E>(name: string, body: () => Effect.Effect<void, E, NodeServices.NodeServices | Scope.Scope>): void =>
   it.live(name, () => body().pipe(Effect.scoped, Effect.provide(NodeServices.layer)), 60_000)
@@ -43,7 +43,9 @@ describe("in a pipe", { concurrent: true }, () => {
     Effect.gen(function*() {
       const { folder } = yield* makeFolder
       assert.strictEqual((yield* run(folder, ["--nonsense"])).code, 2)
-      assert.strictEqual((yield* run(folder, ["--max-turns", "0", "hi"])).code, 2)
+      const noTurns = yield* run(folder, ["--max-turns", "0", "hi"])
+      assert.strictEqual(noTurns.code, 2)
+      assert.include(noTurns.err, "--max-turns: \"0\". Expected a whole number from 1")
       const unknown = yield* run(folder, ["--model", "no-such-model", "hi"])
       assert.strictEqual(unknown.code, 2)
       assert.include(unknown.err, "No provider has a model \"no-such-model\"")
@@ -119,6 +121,58 @@ describe("in a pipe", { concurrent: true }, () => {
       assert.strictEqual(out, "The whole answer.\n")
       assert.strictEqual(code, 0)
       assert.include(err, "· the model begins again")
+    }))
+
+  test("a model of pi-ai is found by the key of its provider, and asked with it", () =>
+    Effect.gen(function*() {
+      const { folder } = yield* makeFolder
+      const item = { type: "message", id: "msg_1", role: "assistant", content: [], status: "in_progress" }
+      const content = [{ type: "output_text", text: "It is pi-ai.", annotations: [] }]
+      const done = { ...item, content, status: "completed" }
+      const usage = { input_tokens: 1200, output_tokens: 7, total_tokens: 1207 }
+      const server = yield* Server.serve({
+        body: [Server.sse(
+          { type: "response.created", response: { id: "resp_1", status: "in_progress", output: [] } },
+          { type: "response.output_item.added", output_index: 0, item },
+          { type: "response.output_text.delta", output_index: 0, content_index: 0, item_id: "msg_1", delta: "It is " },
+          { type: "response.output_text.delta", output_index: 0, content_index: 0, item_id: "msg_1", delta: "pi-ai." },
+          { type: "response.output_item.done", output_index: 0, item: done },
+          { type: "response.completed", response: { id: "resp_1", status: "completed", output: [done], usage } }
+        )]
+      })
+      const env = { AZURE_OPENAI_API_KEY: "azure-secret", AZURE_OPENAI_BASE_URL: server.url }
+      const { code, err, out } = yield* run(folder, ["--print", "what is it?"], { env })
+      assert.strictEqual(out, "It is pi-ai.\n")
+      assert.strictEqual(code, 0)
+      assert.match(err, /^azure\/\S+ \(pi-ai found a key for azure\)\n· 1 turn · 1\.2k in · 7 out/)
+      assert.notInclude(err, "azure-secret")
+      assert.strictEqual(server.asked[0]?.headers["api-key"], "azure-secret")
+    }))
+
+  test("a reader that goes ends the run, and is no failure", () =>
+    Effect.gen(function*() {
+      const { folder } = yield* makeFolder
+      const pipe = "{ \"$0\" \"$@\"; echo \"code $?\" >&2; } | head -n 1"
+      const words = ["--yes", "--json", "run sleep 600"]
+      const { err, out } = yield* inShell(folder, pipe, process.execPath, yield* programFile, ...words)
+      assert.match(out, /^\{"type":"session".*\n$/)
+      assert.strictEqual(err, "code 0\n")
+    }))
+
+  test("a folder that is gone, and a base URL with a password, are told", () =>
+    Effect.gen(function*() {
+      const { folder, fs, path } = yield* makeFolder
+      const gone = path.join(folder, "gone")
+      yield* fs.makeDirectory(gone)
+      const program = [process.execPath, yield* programFile, "--print", "hi"]
+      const removed = yield* inShell(gone, "rmdir \"$0\"; exec \"$@\"", gone, ...program)
+      assert.include(removed.err, "The working folder cannot be used")
+      assert.strictEqual(removed.code, 2)
+      const env = { OPENAI_BASE_URL: "http://me:password@127.0.0.1:9/v1" }
+      const { code, err } = yield* run(folder, ["--print", "hi"], { env })
+      assert.strictEqual(code, 2)
+      assert.include(err, "OPENAI_BASE_URL has a name or a password in it")
+      assert.notInclude(err, "me:password")
     }))
 
   test("Ctrl-C ends with 130, and what a tool had started is gone", () =>

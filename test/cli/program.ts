@@ -3,6 +3,8 @@
  */
 import { Effect, FileSystem, Path, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 
 const root = new URL("../..", import.meta.url)
 
@@ -27,7 +29,9 @@ export const bareEnv = (folder: string): Record<string, string> => ({
   PATH: process.env["PATH"] ?? "",
   HOME: folder,
   TERM: "xterm-256color",
-  LANG: "C.UTF-8"
+  LANG: "C.UTF-8",
+  // Each process would compile the same files again: a third of the time it takes to start.
+  NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache")
 })
 
 interface Options {
@@ -46,9 +50,21 @@ export const start = Effect.fnUntraced(function*(folder: string, args: ReadonlyA
   )
 })
 
-export const run = Effect.fnUntraced(function*(folder: string, args: ReadonlyArray<string>, options?: Options) {
-  const child = yield* start(folder, args, options)
+type Child = Effect.Success<ReturnType<typeof start>>
+
+const ended = Effect.fnUntraced(function*(child: Child) {
   const text = (stream: typeof child.stdout) => Stream.mkString(Stream.decodeText(stream))
   const [out, err] = yield* Effect.all([text(child.stdout), text(child.stderr)], { concurrency: 2 })
   return { code: yield* child.exitCode, out, err }
+})
+
+export const run = Effect.fnUntraced(function*(folder: string, args: ReadonlyArray<string>, options?: Options) {
+  return yield* ended(yield* start(folder, args, options))
+})
+
+/** Runs a line of the shell, whose `$0` and `$@` are the words. */
+export const inShell = Effect.fnUntraced(function*(folder: string, line: string, ...words: ReadonlyArray<string>) {
+  const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+  const options = { cwd: folder, stdin: "ignore", env: bareEnv(folder) } as const
+  return yield* ended(yield* spawner.spawn(ChildProcess.make("sh", ["-c", line, ...words], options)))
 })

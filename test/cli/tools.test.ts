@@ -4,7 +4,8 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, FileSystem, Layer, type Scope } from "effect"
-import { plainText } from "../../src/cli/plainText.ts"
+import { TestClock } from "effect/testing"
+import { plainJson, plainText, wholeText } from "../../src/cli/plainText.ts"
 import { tools } from "../../src/cli/tools.ts"
 import { Workspace } from "../../src/cli/workspace.ts"
 import { Agent, Messages } from "../../src/index.ts"
@@ -15,9 +16,15 @@ const test = <E>(name: string, body: () => Effect.Effect<void, E, NodeServices.N
   it.live(name, () => body().pipe(Effect.scoped, Effect.provide(NodeServices.layer)), 30_000)
 
 /** Makes one call and gives its result. */
-const call = Effect.fnUntraced(function*(folder: string, name: string, args: Messages.JsonObject) {
+const call = Effect.fnUntraced(function*(
+  folder: string,
+  name: string,
+  args: Messages.JsonObject,
+  onUpdate: () => Effect.Effect<unknown> = () => Effect.void
+) {
   const model = ScriptedModel.layer([ScriptedModel.calls([["a", name, args]]), ScriptedModel.text("done")])
   const agent = yield* Agent.make({ tools }).pipe(Effect.provide(Layer.merge(model, Workspace.layer(folder))))
+  yield* agent.subscribe((event) => event.type === "tool_execution_update" ? onUpdate() : undefined)
   const run = yield* agent.prompt("go")
   const result = run.messages.find((message): message is Messages.ToolResultMessage => message.role === "toolResult")!
   return { text: Messages.text(result), isError: result.isError }
@@ -81,6 +88,35 @@ describe("tools", { concurrent: true }, () => {
       assert.isTrue((yield* call(folder, "search", { pattern: "(" })).isError)
     }))
 
+  test("what is no plain file is not opened, and a loop of links is told", () =>
+    Effect.gen(function*() {
+      const { folder, fs, path } = yield* makeFolder
+      yield* fs.symlink("round", path.join(folder, "round"))
+      yield* fs.writeFile(path.join(folder, "binary"), Uint8Array.of(97, 0, 98))
+      // Whoever opened the pipe would wait for somebody who writes.
+      assert.isFalse((yield* call(folder, "run", { command: "mkfifo pipe" })).isError)
+      for (const name of ["read", "search", "write", "edit", "list"]) {
+        const args = { path: "pipe", pattern: "a", content: "a", oldText: "a", newText: "b" }
+        const result = yield* call(folder, name, args)
+        assert.isTrue(result.isError, name)
+        assert.match(result.text, /pipe .*(?:not a file|neither a file nor a folder|not a folder)/)
+      }
+      assert.include((yield* call(folder, "list", {})).text, "pipe (not a file)")
+      assert.strictEqual((yield* call(folder, "search", { pattern: "[ab]" })).text, "src/a.ts:1: export const a = 1")
+      for (const name of ["read", "list", "search"]) {
+        assert.isTrue((yield* call(folder, name, { path: "round", pattern: "a" })).isError, name)
+      }
+      assert.include((yield* call(folder, "read", { path: "binary" })).text, "not a text file")
+    }))
+
+  test("of a long line, the search shows the piece that matches", () =>
+    Effect.gen(function*() {
+      const { folder, fs, path } = yield* makeFolder
+      yield* fs.writeFileString(path.join(folder, "long.txt"), `${"-".repeat(100_000)}needle${"-".repeat(100_000)}\n`)
+      const { text } = yield* call(folder, "search", { pattern: "needle" })
+      assert.match(text, /^long\.txt:1: …-{75}needle-{219}…$/)
+    }))
+
   test("run: output, exit code, the end of a long output, the time limit", () =>
     Effect.gen(function*() {
       const { folder } = yield* makeFolder
@@ -119,6 +155,35 @@ describe("tools", { concurrent: true }, () => {
       const state = yield* Effect.orElseSucceed(fs.readFileString(`/proc/${child}/stat`), () => "gone")
       assert.match(state, /^gone$|\) Z /)
     }))
+})
+
+it.effect("a search that would never end is ended by its time limit, and gives what it found before", () =>
+  Effect.gen(function*() {
+    const { folder, fs, path } = yield* makeFolder
+    // So many that progress is reported when only the hostile one is left.
+    for (let file = 100; file < 200; file++) yield* fs.writeFileString(path.join(folder, "src", `${file}.txt`), "aaa\n")
+    yield* fs.writeFileString(path.join(folder, "src", "hostile.txt"), `${"a".repeat(32)}!\n`)
+    const stuck = yield* Deferred.make<void>()
+    const args = { pattern: "^(a+)+$", path: "src", ending: ".txt" }
+    const search = yield* Effect.forkChild(call(folder, "search", args, () => Deferred.succeed(stuck, undefined)))
+    yield* Deferred.await(stuck)
+    // The thread goes on in real time.
+    const aWhile = Effect.promise(() => new Promise(setImmediate))
+    for (let second = 0; search.pollUnsafe() === undefined; second++) {
+      if (second > 0) yield* TestClock.adjust("1 second")
+      for (let turn = 0; turn < 50; turn++) yield* aWhile
+    }
+    const { isError, text } = yield* Fiber.join(search)
+    assert.isTrue(isError)
+    assert.match(text, /^(?:src\/1\d\d\.txt:1: aaa\n){100}\[Stopped after 20 seconds, in src\/hostile\.txt: make .*\]$/)
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+
+it("what is not seen is named where people decide, and escaped in JSON", () => {
+  const hidden = "a\u001B]0;b\u0007\tc\u202E\u{E0041}\n\u009Bd"
+  assert.strictEqual(wholeText(hidden), "a⟨U+001B⟩]0;b⟨U+0007⟩  c⟨U+202E⟩⟨U+E0041⟩\n⟨U+009B⟩d")
+  const json = plainJson({ hidden })
+  assert.strictEqual(json, String.raw`{"hidden":"a\u001b]0;b\u0007\tc\u202e\udb40\udc41\n\u009bd"}`)
+  assert.deepStrictEqual(JSON.parse(json), { hidden })
 })
 
 it("control characters do not reach the screen", () => {

@@ -159,6 +159,8 @@ export const converse = Effect.fn("converse")(function*<E, R>(options: Options<E
 
   /** What was submitted; `true` leaves. */
   const submit = Effect.fnUntraced(function*(text: string, kind: Waiting["kind"]) {
+    interruptedAt = undefined
+    screen.setHint(undefined)
     const [, name, rest = ""] = /^\/(\w+)(?:\s+(.*))?$/s.exec(text.trim()) ?? []
     switch (name) {
       case undefined:

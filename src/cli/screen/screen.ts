@@ -2,20 +2,16 @@
  * The screen: the conversation, what waits, the editor and the state of things. It knows what is shown and nothing of the
  * agent; what is typed comes out as intents.
  */
-import {
-  CombinedAutocompleteProvider,
-  Editor,
-  ProcessTerminal,
-  type SlashCommand,
-  TuiMainScreen
-} from "@earendil-works/pi-tui"
+import { Editor, ProcessTerminal, type SlashCommand, TuiMainScreen } from "@earendil-works/pi-tui"
 import type { AgentEvent } from "../../Events.ts"
 import { addUsage, emptyUsage, type ToolCall, type Usage } from "../../Messages.ts"
 import type { Answer } from "../approval.ts"
 import { duration, usageLine } from "../describe.ts"
+import { oneLine, wholeLine } from "../plainText.ts"
+import { Completions } from "./completions.ts"
 import { Conversation } from "./conversation.ts"
 import { readKey } from "./keys.ts"
-import { approvalLines, fitting, Lines, type Waiting, waitingLines } from "./statusLines.ts"
+import { answerLines, filling, fitting, Lines, Question, type Waiting, waitingLines } from "./statusLines.ts"
 import { makeTheme, spinner, type Theme } from "./theme.ts"
 
 export type Intent =
@@ -41,7 +37,7 @@ export class Screen {
   readonly #editor: Editor
   #model = ""
   #waiting: ReadonlyArray<Waiting> = []
-  #asked: ToolCall | undefined
+  #asked: Question | undefined
   #workingSince: number | undefined
   #turns = 0
   #usage: Usage = emptyUsage
@@ -53,7 +49,7 @@ export class Screen {
     this.theme = makeTheme(options.colors)
     this.conversation = new Conversation(this.theme, options.now)
     this.#editor = new Editor(this.#tui, this.theme.editor, { paddingX: 1 })
-    this.#editor.setAutocompleteProvider(new CombinedAutocompleteProvider([...options.commands], options.folder))
+    this.#editor.setAutocompleteProvider(new Completions([...options.commands], options.folder))
     this.#editor.onSubmit = (text) => {
       if (text.trim() === "") return
       this.#editor.addToHistory(text)
@@ -63,14 +59,20 @@ export class Screen {
     this.#tui.addChild(new Lines((width) => waitingLines(this.theme, this.#waiting, width)))
     this.#tui.addChild(
       new Lines((width) =>
-        this.#asked === undefined ? [] : approvalLines(this.theme, this.#asked, !this.#isEmpty, width)
+        this.#asked === undefined ? [] : [
+          ...this.#asked.render(width, this.#terminal.rows),
+          ...answerLines(this.theme, this.#asked.call, !this.#isEmpty, width)
+        ]
       )
     )
     this.#tui.addChild(new Lines((width) => ["", this.#stateLine(width)]))
     this.#tui.addChild(this.#editor)
-    this.#tui.addChild(new Lines((width) => [this.#usageLine(width)]))
+    this.#tui.addChild(new Lines((width) => this.#usageLines(width)))
     this.#tui.setFocus(this.#editor)
-    this.#tui.addInputListener((data) => this.#onKey(data) ? { consume: true } : undefined)
+    // The editor takes the other control characters out of what is pasted.
+    // oxlint-disable-next-line eslint/no-control-regex -- control characters are what this is about
+    const typed = (data: string) => data.replace(/[\u0080-\u009F]/g, "")
+    this.#tui.addInputListener((data) => this.#onKey(data) ? { consume: true } : { data: typed(data) })
   }
 
   start(): void {
@@ -96,7 +98,7 @@ export class Screen {
   }
 
   setModel(model: string): void {
-    this.#model = model
+    this.#model = oneLine(model)
     this.render()
   }
 
@@ -111,7 +113,7 @@ export class Screen {
   }
 
   ask(call: ToolCall): void {
-    this.#asked = call
+    this.#asked = new Question(this.theme, call)
     this.conversation.tool(call.id)?.wait()
     this.render()
   }
@@ -209,10 +211,13 @@ export class Screen {
     ], width)
   }
 
-  #usageLine(width: number): string {
+  /** The folder is left out where there is little room. */
+  #usageLines(width: number): ReadonlyArray<string> {
     const { dim } = this.theme
     const { cost } = this.#options.limits
     const limit = cost === undefined ? "" : `limit $${this.#runUsage.cost.total.toFixed(2)} of $${cost}`
-    return fitting([this.#model, usageLine(this.#usage), limit, this.#options.folder].map((part) => dim(part)), width)
+    const facts = [this.#model, usageLine(this.#usage), limit].map((part) => dim(part))
+    const lines = filling(facts, width)
+    return lines.length > 1 ? lines : [fitting([...facts, dim(wholeLine(this.#options.folder))], width)]
   }
 }

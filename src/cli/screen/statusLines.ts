@@ -3,8 +3,9 @@
  */
 import { type Component, truncateToWidth, visibleWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui"
 import type { ToolCall } from "../../Messages.ts"
+import { plural } from "../cap.ts"
 import { callLine, changeLines } from "../describe.ts"
-import { oneLine } from "../plainText.ts"
+import { oneLine, wholeLine } from "../plainText.ts"
 import type { Theme } from "./theme.ts"
 
 /** Lines that are made anew for every frame. */
@@ -36,6 +37,20 @@ export const fitting = (parts: ReadonlyArray<string>, width: number): string => 
   return ` ${line}`
 }
 
+/** All of the parts, on as many lines as they need; each is shortened to one line. */
+export const filling = (parts: ReadonlyArray<string>, width: number): ReadonlyArray<string> => {
+  const lines: Array<string> = []
+  let some: Array<string> = []
+  for (const part of parts.filter((each) => each !== "")) {
+    if (some.length > 0 && visibleWidth([...some, part].join(" · ")) > width - 2) {
+      lines.push(fitting(some, width))
+      some = []
+    }
+    some.push(part)
+  }
+  return [...lines, fitting(some, width)]
+}
+
 /** A message that waits for the agent. */
 export interface Waiting {
   readonly id: string
@@ -53,36 +68,81 @@ export const waitingLines = (theme: Theme, waiting: ReadonlyArray<Waiting>, widt
         "…"
       )
     ),
-    fitting([theme.dim("Alt+Up takes the last one back")], width)
+    fitting([theme.dim("Alt+Up takes one back")], width)
   ]
 
-const maxChangeLines = 16
+/** A text on as many lines as it needs. */
+export const wrapped = (
+  text: string,
+  width: number,
+  indent: string,
+  style: (line: string) => string
+): ReadonlyArray<string> =>
+  wrapTextWithAnsi(text, Math.max(1, width - indent.length - 1)).map((line) => `${indent}${style(line)}`)
 
-/** The whole of a command is shown, however narrow the terminal is: it is what is allowed. */
-export const approvalLines = (
-  theme: Theme,
-  call: ToolCall,
-  typing: boolean,
-  width: number
-): ReadonlyArray<string> => {
-  const { bad, bold, dim, good, warn } = theme
-  const changes = changeLines(call.name, call.arguments)
-  const shown = call.name === "run" ? changes : changes.slice(0, maxChangeLines)
-  const left = changes.length - shown.length
-  const title = call.name === "run" && changes.length > 0
-    ? `Allow ${call.name}?`
-    : `Allow ${call.name} ${callLine(call.name, call.arguments)} ?`
-  const wrapped = (text: string, style: (text: string) => string, indent: string) =>
-    wrapTextWithAnsi(text, Math.max(1, width - indent.length - 1)).map((line) => `${indent}${style(line)}`)
-  return [
-    "",
-    ...wrapped(oneLine(title), (line) => bold(warn(line)), " "),
-    ...shown.flatMap((line) =>
-      wrapped(line, (text) => line.startsWith("+") ? good(text) : line.startsWith("-") ? bad(text) : text, "   ")
-    ),
-    ...(left > 0 ? [dim(`   … ${left} more lines`)] : []),
-    ...(typing
-      ? wrapped("send or clear what you are typing, then answer y, a or n", dim, " ")
-      : wrapped(`y yes, once · a always allow ${oneLine(call.name)} · n no · Esc stop`, dim, " "))
-  ]
+/** Rows of the screen that are not for what a call would change: the question, the editor, the state. */
+const otherRows = 13
+
+/**
+ * The question whether a call may be made. It comes after what the call would change, next to the editor, where it is seen
+ * however small the terminal is. The whole of a command is shown, however long it is: it is what is allowed.
+ */
+export class Question implements Component {
+  readonly call: ToolCall
+  readonly #theme: Theme
+  #made: { readonly width: number; readonly rows: number; readonly lines: ReadonlyArray<string> } | undefined
+
+  constructor(theme: Theme, call: ToolCall) {
+    this.#theme = theme
+    this.call = call
+  }
+
+  render(width: number, rows = 24): ReadonlyArray<string> {
+    if (this.#made?.width !== width || this.#made.rows !== rows) {
+      this.#made = { width, rows, lines: this.#make(width, rows) }
+    }
+    return this.#made.lines
+  }
+
+  #make(width: number, rows: number): ReadonlyArray<string> {
+    const { bad, bold, dim, good, warn } = this.#theme
+    const { arguments: args, name } = this.call
+    const changes = changeLines(name, args)
+    const room = name === "run" ? Infinity : Math.max(4, rows - otherRows)
+    const shown: Array<string> = []
+    // Lines that are not shown to their end.
+    let left = changes.length
+    for (const line of changes) {
+      const style = line.startsWith("+") ? good : line.startsWith("-") ? bad : (text: string) => text
+      const pieces = wrapped(line, width, "   ", style)
+      const free = room - shown.length
+      shown.push(...pieces.slice(0, free))
+      if (pieces.length > free) break
+      left--
+    }
+    const question = name === "run" && changes.length > 0
+      ? `Allow ${name}?`
+      : `Allow ${wholeLine(name)} ${callLine(name, args)} ?`
+    return [
+      "",
+      ...shown,
+      ...(left > 0 ? [dim(`   … ${plural(left, "more line")}`)] : []),
+      ...wrapped(question, width, " ", (line) => bold(warn(line)))
+    ]
+  }
+
+  invalidate(): void {
+    this.#made = undefined
+  }
 }
+
+/** How a question is answered. */
+export const answerLines = (theme: Theme, call: ToolCall, typing: boolean, width: number): ReadonlyArray<string> =>
+  wrapped(
+    typing
+      ? "send or clear what you are typing, then answer y, a or n"
+      : `y yes, once · a always allow ${wholeLine(call.name)} · n no · Esc stop`,
+    width,
+    " ",
+    theme.dim
+  )

@@ -1,14 +1,19 @@
 /**
  * One tool call on the screen: what it is about, how long it takes, and the end of what it says.
  */
-import { type Component, truncateToWidth } from "@earendil-works/pi-tui"
+import { type Component, truncateToWidth, visibleWidth } from "@earendil-works/pi-tui"
 import type { JsonObject } from "../../Messages.ts"
 import type { ToolResult } from "../../Tools.ts"
+import { plural } from "../cap.ts"
 import { callLine, changeLines, duration, resultText, summaryOf } from "../describe.ts"
-import { oneLine } from "../plainText.ts"
+import { wholeLine } from "../plainText.ts"
+import { wrapped } from "./statusLines.ts"
 import { spinner, type Theme } from "./theme.ts"
 
 const shownLines = 6
+
+/** Less of a title is not worth a line that it shares. */
+const minTitle = 40
 
 type State =
   | { readonly _tag: "Waiting" }
@@ -28,13 +33,17 @@ export class ToolBlock implements Component {
   readonly #now: () => number
   readonly #name: string
   readonly #args: JsonObject
+  readonly #about: string
   #state: State
+  /** What has ended does not change any more. */
+  #made: { readonly width: number; readonly lines: ReadonlyArray<string> } | undefined
 
   constructor(theme: Theme, now: () => number, name: string, args: JsonObject) {
     this.#theme = theme
     this.#now = now
     this.#name = name
     this.#args = args
+    this.#about = callLine(name, args)
     this.#state = { _tag: "Running", since: now(), progress: [] }
   }
 
@@ -57,6 +66,12 @@ export class ToolBlock implements Component {
   }
 
   render(width: number): ReadonlyArray<string> {
+    if (this.#state._tag !== "Ended") return this.#make(width)
+    if (this.#made?.width !== width) this.#made = { width, lines: this.#make(width) }
+    return this.#made.lines
+  }
+
+  #make(width: number): ReadonlyArray<string> {
     const { bad, bold, dim, good, warn } = this.#theme
     const state = this.#state
     const now = this.#now()
@@ -72,11 +87,14 @@ export class ToolBlock implements Component {
       : state._tag === "Running"
       ? [duration(now - state.since)]
       : [...(state.summary === undefined ? [] : [state.summary]), duration(state.millis)]
-    const tail = dim(` · ${facts.join(" · ")}`)
-    const tailLength = facts.join(" · ").length + 3
-    const head = `${mark} ${bold(oneLine(this.#name))} ${callLine(this.#name, this.#args)}`
-    const title = truncateToWidth(head, Math.max(12, width - 1 - tailLength), "…")
-    return ["", truncateToWidth(` ${title}${tail}`, width, "…"), ...this.#body(width)]
+    const factLine = facts.join(" · ")
+    const head = ` ${mark} ${bold(wholeLine(this.#name))} ${this.#about}`
+    const room = width - 1 - factLine.length - 3
+    // On a narrow terminal the facts have a line of their own.
+    const title = visibleWidth(head) <= room || room >= minTitle
+      ? [`${truncateToWidth(head, room, "…")}${dim(` · ${factLine}`)}`]
+      : [truncateToWidth(head, width, "…"), truncateToWidth(`   ${dim(factLine)}`, width, "…")]
+    return ["", ...title, ...this.#body(width)]
   }
 
   #body(width: number): ReadonlyArray<string> {
@@ -85,13 +103,20 @@ export class ToolBlock implements Component {
     if (state._tag === "Waiting") return []
     const fit = (line: string) => truncateToWidth(`   ${line}`, width, "…")
     if (state._tag === "Running") return state.progress.slice(-shownLines).map((line) => fit(dim(line)))
-    if (state.failed || this.#name === "run") {
-      const left = state.lines.length - shownLines
-      // What went wrong with a call stands at the beginning, with a command at the end.
-      const some = this.#name === "run" ? state.lines.slice(-shownLines) : state.lines.slice(0, shownLines)
-      const more = left > 0 ? [fit(dim(`… ${left} more lines`))] : []
-      const lines = some.map((line) => fit(dim(line)))
-      return this.#name === "run" ? [...more, ...lines] : [...lines, ...more]
+    const more = (left: number) => left > 0 ? [fit(dim(`… ${plural(left, "more line")}`))] : []
+    // What went wrong with a call stands at the beginning, with a command at the end.
+    if (this.#name === "run") {
+      return [
+        ...more(state.lines.length - shownLines),
+        ...state.lines.slice(-shownLines).map((line) => fit(dim(line)))
+      ]
+    }
+    if (state.failed) {
+      const lines = state.lines.slice(0, shownLines).flatMap((line) => wrapped(line, width, "   ", dim))
+      return [
+        ...lines.slice(0, shownLines),
+        ...more(Math.max(lines.length, state.lines.length) - shownLines)
+      ]
     }
     const changes = changeLines(this.#name, this.#args)
     const left = changes.length - 2 * shownLines
@@ -99,9 +124,11 @@ export class ToolBlock implements Component {
       ...changes.slice(0, 2 * shownLines).map((line) =>
         fit(line.startsWith("+") ? good(line) : line.startsWith("-") ? bad(line) : line)
       ),
-      ...(left > 0 ? [fit(dim(`… ${left} more lines`))] : [])
+      ...more(left)
     ]
   }
 
-  invalidate(): void {}
+  invalidate(): void {
+    this.#made = undefined
+  }
 }

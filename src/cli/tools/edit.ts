@@ -17,9 +17,14 @@ export class EditRefused extends Data.TaggedError("EditRefused")<{
 
 const lineOf = (text: string, index: number): number => text.slice(0, index).split("\n").length
 
+/** More places than these are not counted: looking for "aaaa…" in "aaaaaaaa…" would take for ever. */
+const maxPlaces = 100
+
 const placesOf = (text: string, part: string): ReadonlyArray<number> => {
   const places: Array<number> = []
-  for (let at = text.indexOf(part); at >= 0; at = text.indexOf(part, at + 1)) places.push(at)
+  for (let at = text.indexOf(part); at >= 0 && places.length < maxPlaces; at = text.indexOf(part, at + 1)) {
+    places.push(at)
+  }
   return places
 }
 
@@ -56,7 +61,9 @@ export const replaceOnce = (
     return Effect.fail(
       new EditRefused({
         reason: "Ambiguous",
-        message: `oldText is ${places.length} times in ${name} (lines ${lines}${
+        message: `oldText is ${
+          places.length === maxPlaces ? `${maxPlaces} times or more` : `${places.length} times`
+        } in ${name} (lines ${lines}${
           places.length > 5 ? ", …" : ""
         }). Take more of the lines around it, so that it is there once.`
       })

@@ -5,9 +5,11 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tools from "../../Tools.ts"
 import { plural } from "../cap.ts"
-import { locateExisting, PathRefused, walk } from "../workspace.ts"
+import { type Entry, locateExisting, PathRefused, walk } from "../workspace.ts"
 
 const maxEntries = 500
+
+const marks: Record<Entry["type"], string> = { file: "", folder: "/", link: " (link)", other: " (not a file)" }
 
 export const list = Tools.make("list", {
   description:
@@ -24,13 +26,13 @@ export const list = Tools.make("list", {
     if (place.type !== "Directory") {
       return yield* new PathRefused({
         reason: "NotAFolder",
-        message: `${place.shown} is a file; use the tool "read" to look into it.`
+        message: place.type === "File"
+          ? `${place.shown} is a file; use the tool "read" to look into it.`
+          : `${place.shown} is not a folder.`
       })
     }
     const { entries, left, unreadable } = yield* walk(place, { depth, limit: maxEntries })
-    const lines = entries.map(({ shown, type }) =>
-      type === "folder" ? `${shown}/` : type === "link" ? `${shown} (link)` : shown
-    )
+    const lines = entries.map(({ shown, type }) => shown + marks[type])
     if (entries.length === 0 && unreadable.length === 0) lines.push("[The folder is empty.]")
     if (left) lines.push(`[Only the first ${maxEntries}; list a folder below or use a smaller depth.]`)
     if (unreadable.length > 0) lines.push(`[Could not be read: ${unreadable.join(", ")}]`)
