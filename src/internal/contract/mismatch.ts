@@ -1,0 +1,102 @@
+/**
+ * How a case says that something does not hold.
+ */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import { oneLine } from "../excerpt.ts"
+import { type Case, ContractViolation, type Options } from "./types.ts"
+
+/** What was expected, and what came. */
+export class Mismatch extends Data.TaggedError("Mismatch")<{
+  readonly expected: string
+  readonly received: string
+}> {}
+
+export const mismatch = (expected: string, received: string): Effect.Effect<never, Mismatch> =>
+  Effect.fail(new Mismatch({ expected, received }))
+
+/** Much longer than anything takes that is not stuck. */
+const limit = "5 seconds"
+
+/** Ends with a mismatch what does not end by itself. */
+export const within = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  expected: string,
+  received: string
+): Effect.Effect<A, E | Mismatch, R> =>
+  Effect.flatMap(
+    Effect.timeoutOption(effect, limit),
+    (ended): Effect.Effect<A, Mismatch> =>
+      Option.isSome(ended) ? Effect.succeed(ended.value) : mismatch(expected, received)
+  )
+
+/** A case before it is known by name to whoever runs it. */
+export interface Check {
+  readonly name: string
+  readonly check: Effect.Effect<void, Mismatch, Scope.Scope>
+}
+
+const violation = (name: string, { expected, received }: Mismatch): ContractViolation =>
+  new ContractViolation({
+    case: name,
+    expected,
+    received,
+    message: `${name}: expected ${expected}, but ${received}`
+  })
+
+/** A whole trace would hide what happened. */
+const maxDefect = 500
+
+/** What dies or is interrupted does not hold either. */
+const caught = <R>(check: Effect.Effect<void, Mismatch, R>): Effect.Effect<void, Mismatch, R> =>
+  Effect.catchCause(check, (cause) => {
+    const failed = cause.reasons.find(Cause.isFailReason)
+    return failed === undefined
+      ? mismatch("neither a defect nor an interruption", `it died: ${oneLine(Cause.pretty(cause), maxDefect)}`)
+      : Effect.fail(failed.error)
+  })
+
+/** The real clock: a server and its sockets know no other. */
+const onRealClock = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.provideService(effect, Clock.Clock, Clock.Clock.defaultValue())
+
+const toTest = ({ check, name }: Check): Effect.Effect<void, ContractViolation> =>
+  onRealClock(Effect.mapError(Effect.scoped(caught(check)), (error) => violation(name, error)))
+
+/** A case that is known to differ has to differ. */
+const differing = (check: Check, reason: string): Effect.Effect<void, ContractViolation> =>
+  Effect.matchEffect(toTest(check), {
+    onFailure: () => Effect.void,
+    onSuccess: () =>
+      Effect.fail(violation(
+        check.name,
+        new Mismatch({
+          expected: `a difference, because ${reason}`,
+          received: "it no longer differs: take it out of `differences`"
+        })
+      ))
+  })
+
+/** The cases as they are handed out. */
+export const casesOf = (checks: ReadonlyArray<Check>, options: Options): ReadonlyArray<Case> => {
+  const differences = new Map(Object.entries(options.differences ?? {}))
+  const cases = checks.map((check): Case => {
+    const reason = differences.get(check.name)
+    differences.delete(check.name)
+    return reason === undefined
+      ? { name: check.name, test: toTest(check) }
+      : { name: `${check.name} (differs: ${reason})`, test: differing(check, reason) }
+  })
+  if (differences.size === 0) return cases
+  const name = "every difference is that of a case"
+  const unknown = [...differences.keys()].map((each) => JSON.stringify(each)).join(", ")
+  const error = new Mismatch({
+    expected: "the names of cases in `differences`",
+    received: `there is no case ${unknown}`
+  })
+  return [...cases, { name, test: Effect.fail(violation(name, error)) }]
+}
