@@ -9,7 +9,9 @@ import { serveAll } from "../utils/completionsServer.ts"
 describe("EffectAi.layer", () => {
   const cases = StreamFnContract.completionsCases({
     connect: (url) => EffectAi.layer().pipe(Layer.provide(CompletionsModel.layer(url))),
-    serve: serveAll
+    serve: serveAll,
+    // Which model answers is decided by the language model.
+    model: () => ({ id: "test-model", input: ["text", "image"] })
   })
   for (const { name, test } of cases) it.effect(name, () => test)
 })

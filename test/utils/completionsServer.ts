@@ -54,7 +54,7 @@ export const serve = (
         if (typeof piece === "string" || piece instanceof Uint8Array) await write(response, piece)
         else if (piece.type === "pause") await setTimeout(piece.millis)
         else if (piece.type === "cut") return void response.destroy()
-        else return Deferred.doneUnsafe(holding, Effect.void)
+        else return void Deferred.doneUnsafe(holding, Effect.void)
       }
       response.end()
     }

@@ -29,8 +29,8 @@ const safeId = /^[a-zA-Z0-9_-]{1,40}$/
 
 const safeName = /^[a-zA-Z0-9_-]{1,64}$/
 
-const isObjectText = (text: unknown): boolean =>
-  typeof text === "string" && isRecord(Result.getOrUndefined(Result.try((): unknown => JSON.parse(text))))
+const parsed = (text: unknown): unknown =>
+  typeof text === "string" ? Result.getOrUndefined(Result.try((): unknown => JSON.parse(text))) : undefined
 
 const messageDefects = (messages: ReadonlyArray<unknown>): ReadonlyArray<string> => {
   const defects: Array<string> = []
@@ -81,9 +81,9 @@ const callDefects = (message: Fields, where: string, defects: Array<string>): Re
     if (typeof details["name"] !== "string" || !safeName.test(details["name"])) {
       defects.push(`${where} calls the unsafe name ${JSON.stringify(details["name"])}`)
     }
-    if (!isObjectText(details["arguments"])) {
-      defects.push(`${where} calls with arguments that are no JSON object: ${JSON.stringify(details["arguments"])}`)
-    }
+    const args = parsed(details["arguments"])
+    if (isRecord(args)) defects.push(...textDefects(args, `the arguments of ${where}`))
+    else defects.push(`${where} calls with arguments that are no JSON object: ${JSON.stringify(details["arguments"])}`)
   }
   return ids
 }
