@@ -35,6 +35,7 @@ import { completionsChecks, exchanges as allExchanges, subjectOf } from "../inte
 import { lifeChecks } from "../internal/contract/life.ts"
 import { casesOf, type Check } from "../internal/contract/mismatch.ts"
 import { requestDefects as defects } from "../internal/contract/requestBody.ts"
+import { scripted as answersOf } from "../internal/contract/scripted.ts"
 import type { Case, CompletionsSubject, ExchangeCase, Options, Subject } from "../internal/contract/types.ts"
 
 export * from "../internal/contract/types.ts"
@@ -48,20 +49,19 @@ const checksOf = (subject: Subject): ReadonlyArray<Check> => [...answerChecks(su
  *
  * For an adapter to another wire, a model in the same process, or a `StreamFn` around another one.
  *
- * **Example** (The scripted model, as far as it goes)
+ * **Example** (A `StreamFn` around another one)
  *
  * ```ts
- * import { Effect, Layer } from "effect"
- * import { StreamFn } from "effect-pi"
- * import { ScriptedModel, StreamFnContract } from "effect-pi/testing"
+ * import { Effect } from "effect"
+ * import { Resilience } from "effect-pi/resilience"
+ * import { StreamFnContract } from "effect-pi/testing"
  *
  * const cases = StreamFnContract.cases({
  *   answering: (answers) =>
- *     Effect.gen(function*() {
- *       const texts = answers.map(({ steps }) => ScriptedModel.text(steps.map((step) => "delta" in step ? step.delta : "").join("")))
- *       const model = yield* ScriptedModel.make(texts)
- *       return { layer: Layer.succeed(StreamFn.StreamFn, model), closed: Effect.void }
- *     })
+ *     Effect.map(StreamFnContract.scripted(answers), (answering) => ({
+ *       ...answering,
+ *       layer: answering.layer.pipe(Resilience.rateLimit({ concurrency: 8 }))
+ *     }))
  * })
  * ```
  *
@@ -130,3 +130,23 @@ export const exchanges: ReadonlyArray<ExchangeCase> = allExchanges
  * @since 0.1.0
  */
 export const requestDefects = (body: unknown): ReadonlyArray<string> => defects(body)
+
+/**
+ * A subject of its own: the answers from a model in the same process.
+ *
+ * **When to use**
+ *
+ * To check a `StreamFn` that goes around another one, as in {@link cases}.
+ *
+ * **Example** (It keeps the contract)
+ *
+ * ```ts
+ * import { StreamFnContract } from "effect-pi/testing"
+ *
+ * const cases = StreamFnContract.cases({ answering: StreamFnContract.scripted })
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const scripted: Subject["answering"] = (answers) => answersOf(answers)

@@ -55,9 +55,10 @@ const readFile: ToolDeclaration = {
 export const instructions = system("Be brief.", { toolsAdded: [readFile] })
 
 export const requestOf = (model: Model | undefined, fields: Partial<StreamRequest> = {}): StreamRequest => {
-  const messages: ReadonlyArray<Message> = fields.messages ?? [instructions, user("hi")]
+  // Whoever changes its request must not change that of the next case.
+  const messages = structuredClone<ReadonlyArray<Message>>(fields.messages ?? [instructions, user("hi")])
   return {
-    model: model ?? contractModel,
+    model: structuredClone(model ?? contractModel),
     tools: declaredTools(messages),
     thinkingLevel: "off",
     toolChoice: "auto",
@@ -72,8 +73,13 @@ export const requestOf = (model: Model | undefined, fields: Partial<StreamReques
 }
 
 /** The service of a layer, built for the case. */
-export const build = ({ layer }: Pick<Answering, "layer">): Effect.Effect<Streaming, never, Scope.Scope> =>
-  Effect.map(Layer.build(layer), (context) => Context.get(context, StreamFn))
+export const build = (
+  { layer }: Pick<Answering, "layer">
+): Effect.Effect<Streaming, Mismatch, Scope.Scope> =>
+  Layer.build(layer).pipe(
+    Effect.map((context) => Context.get(context, StreamFn)),
+    Effect.catch((error) => mismatch("a layer that can be built", `it failed with ${show(error)}`))
+  )
 
 /** What a response was. */
 export interface Given {
@@ -104,7 +110,7 @@ export const ask = Effect.fnUntraced(function*(streaming: Streaming, request: St
   const exit = yield* within(
     Effect.raceFirst(Fiber.await(reading), readOn),
     "a response that ends",
-    `it did not within 5 seconds, after ${eventsIn(events)}`
+    `it did not, after ${eventsIn(events)}`
   )
   yield* Fiber.interrupt(reading)
   return yield* read(request, events, exit)

@@ -3,7 +3,9 @@
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Data from "effect/Data"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
@@ -19,20 +21,20 @@ export class Mismatch extends Data.TaggedError("Mismatch")<{
 export const mismatch = (expected: string, received: string): Effect.Effect<never, Mismatch> =>
   Effect.fail(new Mismatch({ expected, received }))
 
-/** Much longer than anything takes that is not stuck. */
-const limit = "5 seconds"
+/** How long a case waits; by default much longer than anything takes that is not stuck. */
+const Patience = Context.Reference<Duration.Input>("effect-pi/testing/StreamFnContract/Patience", {
+  defaultValue: () => "5 seconds"
+})
 
 /** Ends with a mismatch what does not end by itself. */
-export const within = <A, E, R>(
+export const within = Effect.fnUntraced(function*<A, E, R>(
   effect: Effect.Effect<A, E, R>,
   expected: string,
   received: string
-): Effect.Effect<A, E | Mismatch, R> =>
-  Effect.flatMap(
-    Effect.timeoutOption(effect, limit),
-    (ended): Effect.Effect<A, Mismatch> =>
-      Option.isSome(ended) ? Effect.succeed(ended.value) : mismatch(expected, received)
-  )
+) {
+  const ended = yield* Effect.timeoutOption(effect, yield* Patience)
+  return Option.isSome(ended) ? ended.value : yield* mismatch(expected, received)
+})
 
 /** A case before it is known by name to whoever runs it. */
 export interface Check {
@@ -64,12 +66,14 @@ const caught = <R>(check: Effect.Effect<void, Mismatch, R>): Effect.Effect<void,
 const onRealClock = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.provideService(effect, Clock.Clock, Clock.Clock.defaultValue())
 
-const toTest = ({ check, name }: Check): Effect.Effect<void, ContractViolation> =>
-  onRealClock(Effect.mapError(Effect.scoped(caught(check)), (error) => violation(name, error)))
+const toTest = ({ check, name }: Check, { patience }: Options): Effect.Effect<void, ContractViolation> => {
+  const test = onRealClock(Effect.mapError(Effect.scoped(caught(check)), (error) => violation(name, error)))
+  return patience === undefined ? test : Effect.provideService(test, Patience, patience)
+}
 
 /** A case that is known to differ has to differ. */
-const differing = (check: Check, reason: string): Effect.Effect<void, ContractViolation> =>
-  Effect.matchEffect(toTest(check), {
+const differing = (check: Check, reason: string, options: Options): Effect.Effect<void, ContractViolation> =>
+  Effect.matchEffect(toTest(check, options), {
     onFailure: () => Effect.void,
     onSuccess: () =>
       Effect.fail(violation(
@@ -88,8 +92,8 @@ export const casesOf = (checks: ReadonlyArray<Check>, options: Options): Readonl
     const reason = differences.get(check.name)
     differences.delete(check.name)
     return reason === undefined
-      ? { name: check.name, test: toTest(check) }
-      : { name: `${check.name} (differs: ${reason})`, test: differing(check, reason) }
+      ? { name: check.name, test: toTest(check, options) }
+      : { name: `${check.name} (differs: ${reason})`, test: differing(check, reason, options) }
   })
   if (differences.size === 0) return cases
   const name = "every difference is that of a case"

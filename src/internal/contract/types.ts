@@ -6,6 +6,7 @@
  */
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import * as Data from "effect/Data"
+import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
@@ -50,6 +51,8 @@ export interface Case {
  */
 export interface Options {
   readonly differences?: Readonly<Record<string, string>> | undefined
+  /** How long a case waits for what has to come. Default: 5 seconds. */
+  readonly patience?: Duration.Input | undefined
 }
 
 // -----------------------------------------------------------------------------
@@ -102,7 +105,7 @@ export interface Answer {
  * @since 0.1.0
  */
 export interface Answering {
-  readonly layer: Layer.Layer<StreamFn>
+  readonly layer: Layer.Layer<StreamFn, unknown>
   /** The model of the requests. Default: one with the id `contract-model`. */
   readonly model?: Model | undefined
   /** Completes when an answer that hangs has been asked for and has come as far as it comes. Default: at once. */
@@ -186,7 +189,7 @@ export interface Server {
  */
 export interface CompletionsSubject {
   /** The adapter for a server at this URL, which ends in `/v1`. */
-  readonly connect: (url: string) => Layer.Layer<StreamFn>
+  readonly connect: (url: string) => Layer.Layer<StreamFn, unknown>
   readonly serve: (exchanges: NonEmptyReadonlyArray<Exchange>) => Effect.Effect<Server, never, Scope.Scope>
   /** Default: a model of the provider `contract` with the URL as its `baseUrl`. */
   readonly model?: ((url: string) => Model) | undefined
