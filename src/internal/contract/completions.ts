@@ -47,7 +47,7 @@ export const exchangeChecks = (subject: CompletionsSubject): ReadonlyArray<Check
       yield* expectResponse(yield* ask(streaming, requestOf(model)), expected, or)
       yield* within(server.closed, "nothing that is left open after the response", "the connection is still open")
       if (server.asked.length !== 1) {
-        yield* mismatch("one request: trying again is `Resilience.retry`", `there were ${server.asked.length}`)
+        return yield* mismatch("one request: trying again is `Resilience.retry`", `there were ${server.asked.length}`)
       }
     })
   }))
@@ -86,10 +86,12 @@ const conversationChecks = (subject: CompletionsSubject): ReadonlyArray<Check> =
     check: Effect.gen(function*() {
       const body = JSON.stringify(yield* sent(subject, { messages }))
       for (const each of says) {
-        if (!body.includes(each)) yield* mismatch(`a request that says ${JSON.stringify(each)}`, `it was ${body}`)
+        if (!body.includes(each)) {
+          return yield* mismatch(`a request that says ${JSON.stringify(each)}`, `it was ${body}`)
+        }
       }
       for (const each of omits) {
-        if (body.includes(each)) yield* mismatch(`a request without ${JSON.stringify(each)}`, `it was ${body}`)
+        if (body.includes(each)) return yield* mismatch(`a request without ${JSON.stringify(each)}`, `it was ${body}`)
       }
     })
   }))
@@ -101,17 +103,17 @@ const fieldChecks = (subject: CompletionsSubject): ReadonlyArray<Check> => [
       const { model, tools } = yield* sent(subject, {})
       const declared = JSON.stringify(tools) ?? "nothing"
       if (!declared.includes("read_file") || !declared.includes("Reads a file.")) {
-        yield* mismatch("the tool `read_file` with its description", `\`tools\` is ${declared}`)
+        return yield* mismatch("the tool `read_file` with its description", `\`tools\` is ${declared}`)
       }
       const { id } = modelOf(subject, nobody)
-      if (model !== id) yield* mismatch(`the model ${JSON.stringify(id)}`, `it is ${JSON.stringify(model)}`)
+      if (model !== id) return yield* mismatch(`the model ${JSON.stringify(id)}`, `it is ${JSON.stringify(model)}`)
     })
   },
   {
     name: "M1: without declared tools there are none in the request",
     check: Effect.gen(function*() {
       const { tools } = yield* sent(subject, { messages: [user("hi")] })
-      if (tools !== undefined) yield* mismatch("no tools", `\`tools\` is ${JSON.stringify(tools)}`)
+      if (tools !== undefined) return yield* mismatch("no tools", `\`tools\` is ${JSON.stringify(tools)}`)
     })
   },
   {
@@ -122,7 +124,7 @@ const fieldChecks = (subject: CompletionsSubject): ReadonlyArray<Check> => [
         messages: [instructions, user("hi")]
       })
       if (choice !== "none" || tools === undefined) {
-        yield* mismatch(
+        return yield* mismatch(
           "`tool_choice` none and the tools",
           `it is ${JSON.stringify(choice)}, with the tools ${JSON.stringify(tools)}`
         )

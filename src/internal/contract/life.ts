@@ -102,7 +102,7 @@ export const lifeChecks = (subject: Subject): ReadonlyArray<Check> => [
       const answering = yield* subject.answering([complete([text("one")]), complete([text("two")])])
       const streaming = yield* build(answering)
       const request = requestOf(answering.model)
-      yield* streamOf(streaming, request)
+      yield* Effect.asVoid(streamOf(streaming, request))
       yield* expectResponse(yield* ask(streaming, request), says("one"))
     })
   },
@@ -142,7 +142,7 @@ export const lifeChecks = (subject: Subject): ReadonlyArray<Check> => [
       const expected = ["one", "two", "three", "four"].map(expectedOf).toSorted()
       const received = given.map(contentOf).toSorted()
       if (expected.join() !== received.join()) {
-        yield* mismatch(`the answers ${expected.join(", ")}, in any order`, `they were ${received.join(", ")}`)
+        return yield* mismatch(`the answers ${expected.join(", ")}, in any order`, `they were ${received.join(", ")}`)
       }
       yield* closed(answering, "all of them")
     })
@@ -158,11 +158,11 @@ export const lifeChecks = (subject: Subject): ReadonlyArray<Check> => [
       for (const [field, value] of Object.entries(before)) {
         const now = JSON.stringify(Reflect.get(request, field))
         if (now !== JSON.stringify(value)) {
-          yield* mismatch(`\`${field}\` as it was, ${JSON.stringify(value)}`, `it is ${now}`)
+          return yield* mismatch(`\`${field}\` as it was, ${JSON.stringify(value)}`, `it is ${now}`)
         }
       }
       const added = Object.keys(request).filter((field) => !Object.hasOwn(before, field))
-      if (added.length > 0) yield* mismatch("no other fields", `there are ${added.join(", ")}`)
+      if (added.length > 0) return yield* mismatch("no other fields", `there are ${added.join(", ")}`)
     })
   },
   {

@@ -112,21 +112,21 @@ const toolDefects = (body: Fields): ReadonlyArray<string> => {
   const { tool_choice: choice, tools } = body
   if (tools === undefined) return choice === undefined ? [] : ["`tool_choice` stands without `tools`"]
   if (!isFull(tools)) return ["`tools` is empty or no list"]
+  const defects: Array<string> = []
   const names = new Set<unknown>()
-  return tools.flatMap((tool, index) => {
-    const declared = isRecord(tool) && isRecord(tool["function"]) ? tool["function"] : {}
-    const { name, parameters } = declared
+  for (const [index, tool] of tools.entries()) {
+    const { name, parameters } = isRecord(tool) && isRecord(tool["function"]) ? tool["function"] : {}
     const where = `\`tools[${index}]\``
-    const isKnown = names.has(name)
+    if (typeof name !== "string" || !safeName.test(name)) {
+      defects.push(`${where} has the unsafe name ${JSON.stringify(name)}`)
+    }
+    if (names.has(name)) defects.push(`${where} has a name that another tool has`)
+    if (!isRecord(parameters) || parameters["type"] !== "object") {
+      defects.push(`${where} has parameters that are no object`)
+    }
     names.add(name)
-    return [
-      ...(typeof name === "string" && safeName.test(name)
-        ? []
-        : [`${where} has the unsafe name ${JSON.stringify(name)}`]),
-      ...(isKnown ? [`${where} has a name that another tool has`] : []),
-      ...(isRecord(parameters) && parameters["type"] === "object" ? [] : [`${where} has parameters that are no object`])
-    ]
-  })
+  }
+  return defects
 }
 
 /** Texts that are not well-formed Unicode, which many servers refuse as broken JSON. */
@@ -134,8 +134,7 @@ const textDefects = (value: unknown, where: string): ReadonlyArray<string> => {
   if (typeof value === "string") return value.isWellFormed() ? [] : [`${where} has half a character in it`]
   if (Array.isArray(value)) return value.flatMap((each, index) => textDefects(each, `${where}[${index}]`))
   if (!isRecord(value)) return []
-  return Object.entries(value).flatMap(([key, each]) => [
-    ...textDefects(key, `a key of ${where}`),
-    ...textDefects(each, `${where}.${key}`)
-  ])
+  return Object.entries(value).flatMap(([key, each]) =>
+    textDefects(key, `a key of ${where}`).concat(textDefects(each, `${where}.${key}`))
+  )
 }
