@@ -10,6 +10,11 @@ describe("PiAi.layer", () => {
   const cases = StreamFnContract.completionsCases({
     connect: () => PiAi.layer(streamSimple, { apiKey: Redacted.make("k") }),
     serve: serveAll
+  }, {
+    differences: {
+      "M1: ids that differ in other characters alone":
+        "pi-ai replaces the characters, and ids of other providers have a meaning for it that only it knows"
+    }
   })
   for (const { name, test } of cases) it.effect(name, () => test)
 })

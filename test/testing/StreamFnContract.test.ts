@@ -132,6 +132,13 @@ const faults: ReadonlyArray<Fault> = [
     says: "expected nothing that is left open after the interruption, but the answer is still open"
   },
   {
+    name: "cannot be interrupted",
+    subject: brokenBy((respond) => (request) => Stream.ensuring(respond(request), Effect.never)),
+    found: [interrupted, interruptedBefore, early],
+    spared: [text, lazy],
+    says: "expected a stream that can be interrupted, but it went on"
+  },
+  {
     name: "gives everything at the end",
     subject: brokenBy((respond) => (request) =>
       Stream.unwrap(Effect.map(Stream.runCollect(respond(request)), Stream.fromIterable))

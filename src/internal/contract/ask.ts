@@ -25,7 +25,7 @@ import { oneLine } from "../excerpt.ts"
 import { show } from "../json.ts"
 import { isRecord } from "../record.ts"
 import { brokenRule } from "./grammar.ts"
-import { type Mismatch, mismatch, within } from "./mismatch.ts"
+import { beside, type Mismatch, mismatch, within } from "./mismatch.ts"
 import type { Answering } from "./types.ts"
 
 export type Streaming = StreamFn["Service"]
@@ -54,11 +54,26 @@ const readFile: ToolDeclaration = {
 /** What every conversation of the contract begins with. */
 export const instructions = system("Be brief.", { toolsAdded: [readFile] })
 
+/** A copy in which every list and every plain object is another; a model may hold what else it likes. */
+export const copyOf = <A>(value: A): A => {
+  const copy: unknown = Array.isArray(value)
+    ? value.map(copyOf)
+    : isPlain(value)
+    ? Object.fromEntries(Object.entries(value).map(([key, each]) => [key, copyOf(each)]))
+    : value
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a copy of the same fields
+  return copy as A
+}
+
+/** An object that is no instance of a class. */
+export const isPlain = (value: unknown): value is object =>
+  isRecord(value) && Object.getPrototypeOf(value) === Object.prototype
+
 export const requestOf = (model: Model | undefined, fields: Partial<StreamRequest> = {}): StreamRequest => {
   // Whoever changes its request must not change that of the next case.
-  const messages = structuredClone<ReadonlyArray<Message>>(fields.messages ?? [instructions, user("hi")])
+  const messages: ReadonlyArray<Message> = copyOf(fields.messages ?? [instructions, user("hi")])
   return {
-    model: structuredClone(model ?? contractModel),
+    model: copyOf(model ?? contractModel),
     tools: declaredTools(messages),
     thinkingLevel: "off",
     toolChoice: "auto",
@@ -99,7 +114,7 @@ export const ask = Effect.fnUntraced(function*(streaming: Streaming, request: St
   const events: Array<StreamEvent> = []
   const complete = yield* Deferred.make<void>()
   const stream = yield* streamOf(streaming, request)
-  const reading = yield* Effect.forkChild(
+  const reading = yield* beside(
     Stream.runForEachArray(stream, (list) =>
       Effect.suspend(() => {
         events.push(...list)
@@ -112,7 +127,6 @@ export const ask = Effect.fnUntraced(function*(streaming: Streaming, request: St
     "a response that ends",
     `it did not, after ${eventsIn(events)}`
   )
-  yield* Fiber.interrupt(reading)
   return yield* read(request, events, exit)
 })
 

@@ -32,10 +32,19 @@ const said = (body: ReadonlyArray<Piece>): Exchange => ({ body })
 
 const bytes = new TextEncoder().encode(events)
 
-/** In pieces that end where these characters begin, and after their first byte. */
-const splitInside = (character: string): ReadonlyArray<Uint8Array> => {
+/** Long enough for the piece before it to be read on its own: two writes may arrive as one. */
+const apart = pause(5)
+
+/** In two pieces, of which the first ends behind the first byte of this character. */
+const splitInside = (character: string): ReadonlyArray<Piece> => {
   const at = new TextEncoder().encode(events.slice(0, events.indexOf(character))).length
-  return [bytes.slice(0, at + 1), bytes.slice(at + 1)]
+  return [bytes.slice(0, at + 1), apart, bytes.slice(at + 1)]
+}
+
+/** In two pieces, of which the first ends behind this character in the middle. */
+const splitBehind = (character: string, text: string): ReadonlyArray<Piece> => {
+  const at = text.indexOf(character, text.length / 2) + 1
+  return [text.slice(0, at), apart, text.slice(at)]
 }
 
 const framing: ReadonlyArray<readonly [name: string, exchange: Exchange]> = [
@@ -43,11 +52,11 @@ const framing: ReadonlyArray<readonly [name: string, exchange: Exchange]> = [
   ["all events in one chunk", said([events])],
   ["one byte at a time", said(Array.from(bytes, (byte) => Uint8Array.of(byte)))],
   ["lines that end with CRLF", said([events.replaceAll("\n", "\r\n")])],
-  ["CRLF that is split in its middle", said(events.replaceAll("\n", "\r\n").split(/(?<=\r)/))],
+  ["CRLF that is split in its middle", said(splitBehind("\r", events.replaceAll("\n", "\r\n")))],
   ["lines that end with CR", said([events.replaceAll("\n", "\r")])],
   ["a character that is split between two chunks", said(splitInside("🙈"))],
   ["another character that is split", said(splitInside("é"))],
-  ["an event that is split in its middle", said([events.slice(0, 60), events.slice(60)])],
+  ["an event that is split in its middle", said([events.slice(0, 60), apart, events.slice(60)])],
   ["slow bytes", said(events.split("\n\n").flatMap((each) => [each, pause(1), "\n\n", pause(1)]))],
   ["comments and keep-alives", said([`: OK\n\n${events.replaceAll("\n\n", "\n\n: keep-alive\n\n:\n\n")}`])],
   ["keep-alives inside an event", said([events.replaceAll("data: {", ": keep-alive\ndata: {")])],

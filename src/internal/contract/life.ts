@@ -8,9 +8,9 @@ import * as Stream from "effect/Stream"
 import { user } from "../../Messages.ts"
 import type { StreamRequest } from "../../StreamFn.ts"
 import { args, call, complete, text } from "./answers.ts"
-import { ask, build, type Given, instructions, requestOf, streamOf } from "./ask.ts"
+import { ask, build, copyOf, type Given, instructions, isPlain, requestOf, streamOf } from "./ask.ts"
 import { expectResponse, outlineOf } from "./expectation.ts"
-import { type Check, mismatch, within } from "./mismatch.ts"
+import { beside, type Check, mismatch, within } from "./mismatch.ts"
 import type { Answer, Answering, Expected, Subject } from "./types.ts"
 
 const hangs = (...texts: ReadonlyArray<string>): Answer => ({ steps: texts.map(text), end: { type: "hang" } })
@@ -30,7 +30,7 @@ const interrupted = (subject: Subject, answer: Answer, isReached: (type: string)
     const answering = yield* subject.answering([answer])
     const streaming = yield* build(answering)
     const reached = yield* Deferred.make<void>()
-    const reading = yield* Effect.forkChild(
+    const reading = yield* beside(
       Stream.runForEach(streaming.stream(requestOf(answering.model)), ({ type }) =>
         isReached(type) ? Deferred.succeed(reached, undefined) : Effect.void)
     )
@@ -88,8 +88,9 @@ export const lifeChecks = (subject: Subject): ReadonlyArray<Check> => [
     check: Effect.gen(function*() {
       const answering = yield* subject.answering([hangs("Hel", "lo")])
       const streaming = yield* build(answering)
+      const reading = yield* beside(Stream.runDrain(Stream.take(streaming.stream(requestOf(answering.model)), 1)))
       yield* within(
-        Stream.runDrain(Stream.take(streaming.stream(requestOf(answering.model)), 1)).pipe(Effect.ignore),
+        Fiber.await(reading),
         "a stream that ends when nobody reads it",
         "it went on"
       )
@@ -153,7 +154,7 @@ export const lifeChecks = (subject: Subject): ReadonlyArray<Check> => [
       const answering = yield* subject.answering([complete([text("one")])])
       const streaming = yield* build(answering)
       const request = fullRequest(answering)
-      const before = structuredClone(request)
+      const before = copyOf(request)
       yield* ask(streaming, request)
       for (const [field, value] of Object.entries(before)) {
         const now = JSON.stringify(Reflect.get(request, field))
@@ -176,7 +177,7 @@ export const lifeChecks = (subject: Subject): ReadonlyArray<Check> => [
 ]
 
 const deepFreeze = <A>(value: A): A => {
-  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value
+  if (!Array.isArray(value) && !isPlain(value)) return value
   for (const field of Object.values(value)) deepFreeze(field)
   return Object.freeze(value)
 }

@@ -7,6 +7,7 @@ import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import { oneLine } from "../excerpt.ts"
@@ -35,6 +36,12 @@ export const within = Effect.fnUntraced(function*<A, E, R>(
   const ended = yield* Effect.timeoutOption(effect, yield* Patience)
   return Option.isSome(ended) ? ended.value : yield* mismatch(expected, received)
 })
+
+/** Runs code of others beside the case, which does not wait for it when it ends: it may never do so. */
+export const beside = <A, E, R>(
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<Fiber.Fiber<A, E>, never, R | Scope.Scope> =>
+  Effect.acquireRelease(Effect.forkDetach(effect), (fiber) => Effect.sync(() => fiber.interruptUnsafe()))
 
 /** A case before it is known by name to whoever runs it. */
 export interface Check {

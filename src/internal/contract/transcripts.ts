@@ -74,6 +74,16 @@ export const conversations: ReadonlyArray<Conversation> = [
   conversation("a call behind an empty text", [assistant([{ type: "text", text: "" }, call("a")]), result("a")]),
   conversation("a question with nothing in it", [user(""), user([])]),
   conversation("an empty result", [assistant([call("a"), call("b")]), result("a", []), result("b", "")]),
+  conversation("ids with other characters", [
+    assistant([call("a|b/ü:1"), call("a|b/ü:2")], other),
+    result("a|b/ü:1", "first"),
+    result("a|b/ü:2", "second")
+  ], { says: ["first", "second"] }),
+  conversation("ids that differ in other characters alone", [
+    assistant([call("a:1"), call("a/1")], other),
+    result("a:1", "first"),
+    result("a/1", "second")
+  ], { says: ["first", "second"] }),
   conversation("ids of another provider, too long and with other characters", [
     assistant([call(foreign), call(`${foreign}2`)], other),
     result(foreign, "first"),
