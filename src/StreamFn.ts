@@ -176,6 +176,10 @@ export type StreamEvent =
 /**
  * The service that answers requests.
  *
+ * **When to use**
+ *
+ * Write one for a model that has no adapter yet, and check it with `StreamFnContract` of `effect-pi/testing`.
+ *
  * **Gotchas**
  *
  * Emit arrays of events as they arrive from the network (`Stream.fromPull`, `Stream.fromQueue`): one event a chunk costs

@@ -71,6 +71,18 @@ describe("README", () => {
     }))
 })
 
+describe("docs/custom-model.md", () => {
+  test("its server is that of the tests", () =>
+    Effect.gen(function*() {
+      const fs = yield* FileSystem.FileSystem
+      const path = yield* Path.Path
+      const read = (file: string) =>
+        Effect.flatMap(path.fromFileUrl(new URL(file, root)), (name) => fs.readFileString(name))
+      const server = yield* read("test/examples/serve.ts")
+      assert.include(yield* read("docs/custom-model.md"), `${server.slice(server.indexOf("/** Writes a piece"))}\`\`\``)
+    }))
+})
+
 describe("examples", { concurrent: true }, () => {
   const expected: Readonly<Record<string, ReadonlyArray<string>>> = {
     "first-program.ts": ["It is the manifest of this package.\nCompleted, 1052 tokens"],
@@ -86,6 +98,7 @@ describe("examples", { concurrent: true }, () => {
       "The answer is\n[begins again: too many people ask]\nThe answer is 42.\nCompleted, in the transcript",
       "--- played back ---\nThe answer is\n[begins again: too many people ask]\nThe answer is 42.\nCompleted"
     ],
+    "custom-model.ts": ["It is 42.\nCompleted, 59 tokens\n29 cases of the contract were checked\n"],
     "language-model.ts": ["Lisbon: 21, Oslo: 4\nCompleted, 40 tokens"],
     "mcp.ts": [
       "mcp-servers/everything has every__get-sum, every__trigger-long-running-operation\n",

@@ -269,7 +269,7 @@ describe("The connection", () => {
   it.effect("is closed by an interruption, before the answer and in the middle of it", () =>
     Effect.scoped(Effect.gen(function*() {
       const replies: ReadonlyArray<Server.Reply> = [
-        { silent: true, body: [] },
+        { silent: true, body: [hold] },
         { body: [hold] },
         { body: [sse(text("x")), hold] },
         { status: 500, body: ["half", hold] }

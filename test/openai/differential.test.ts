@@ -2,8 +2,6 @@
  * The same bytes give the same final message here and in pi-ai 1.0.3 (`openai-completions`): content, stop reason, usage,
  * response id and model. Where they differ on purpose, the case says how and why.
  */
-import { stream as piStream } from "@earendil-works/pi-ai/api/openai-completions"
-import { normalizeContext } from "@earendil-works/pi-ai/utils/transcript"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Messages } from "../../src/index.ts"
@@ -21,11 +19,8 @@ import {
   text,
   usage
 } from "../utils/completionsServer.ts"
+import { cost, type Fields, finalMessage } from "../utils/yardstick.ts"
 import { lastMessage, layer, model } from "./ask.ts"
-
-const cost = { input: 1, output: 4, cacheRead: 0.25, cacheWrite: 2 }
-
-type Fields = { readonly [field: string]: unknown }
 
 /** What is compared. */
 const outline = (message: Fields): Fields => {
@@ -39,27 +34,7 @@ const ours = (url: string): Effect.Effect<Fields, unknown> =>
     (message: Messages.AssistantMessage) => outline({ ...message })
   )
 
-const theirs = (url: string): Effect.Effect<Fields> =>
-  Effect.promise(async () => {
-    const theirModel = {
-      id: model.id,
-      name: model.id,
-      api: "openai-completions" as const,
-      provider: "openai",
-      baseUrl: url,
-      reasoning: true,
-      input: ["text" as const],
-      cost,
-      contextWindow: 1000,
-      maxTokens: 100
-    }
-    const response = piStream(
-      theirModel,
-      normalizeContext({ messages: [{ role: "user", content: "hi", timestamp: 0 }] }),
-      { apiKey: "k", maxRetries: 0 }
-    )
-    return outline({ ...(await response.result()) })
-  })
+const theirs = (url: string): Effect.Effect<Fields> => Effect.map(finalMessage(url), outline)
 
 interface Case {
   readonly name: string

@@ -144,7 +144,23 @@ describe("An answer that is no stream of events", () => {
   const html = { "content-type": "text/html; charset=utf-8" }
   const table: ReadonlyArray<readonly [name: string, reply: Reply, ...says: ReadonlyArray<string>]> = [
     ["HTML", { headers: html, body: ["<!doctype html><title>Welcome</title>"] }, "text/html", "Welcome", "/v1"],
-    ["JSON", json(200, { choices: [{ message: { content: "x" } }] }), "application/json"],
+    ["JSON", json(200, { models: ["x"] }), "application/json", "models", "/v1"],
+    [
+      "a whole chat completion",
+      json(200, { choices: [{ message: { content: "x" } }] }),
+      "application/json",
+      "ignores `stream: true`"
+    ],
+    [
+      "the beginning of a long chat completion",
+      json(200, { object: "chat.completion", choices: [{ message: { content: "x".repeat(100_000) } }] }),
+      "ignores `stream: true`"
+    ],
+    [
+      "a whole chat completion that is called a stream",
+      { body: [JSON.stringify({ object: "chat.completion", choices: [{ message: { content: "x" } }] })] },
+      "ignores `stream: true`"
+    ],
     [
       "plain text",
       { headers: { "content-type": "text/plain" }, body: ["Ollama is running"] },

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { StreamFn } from "../../src/index.ts"
-import { answer, calls, delta, done, finish, piece, sse, text, usage } from "../utils/completionsServer.ts"
+import { calls, delta, done, finish, piece, sse, text, usage } from "../utils/completionsServer.ts"
 import { ask, fakeLayer, type Given } from "./ask.ts"
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -11,7 +11,7 @@ const askReads = (reads: ReadonlyArray<Uint8Array>): Effect.Effect<Given> => Eff
 
 /** One read for each value. */
 const askChunks = (...values: ReadonlyArray<unknown>): Effect.Effect<Given> =>
-  askReads(answer(...values).body.map((part) => bytesOf(String(part))))
+  askReads([sse(...values), done].map(bytesOf))
 
 /** Deltas that follow each other in a block, joined. */
 const joined = (events: ReadonlyArray<StreamFn.StreamEvent>): ReadonlyArray<string> => {

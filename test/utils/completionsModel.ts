@@ -2,11 +2,10 @@
  * A `LanguageModel` of effect/ai over the chat completions API, as small as it can be: published providers do not load with
  * this version of effect.
  */
-import { Duration, Effect, Layer, Schema, Stream } from "effect"
+import { Effect, Layer, Schema, Stream } from "effect"
 import { AiError, LanguageModel, type Prompt, type Response, Tool } from "effect/ai"
 import { Sse } from "effect/encoding"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
-import { retryAfter } from "../../src/internal/openai/retryAfter.ts"
 
 const failed = (reason: AiError.AiErrorReason): AiError.AiError =>
   AiError.make({ module: "Completions", method: "streamText", reason })
@@ -16,14 +15,16 @@ const network = (description: string): AiError.AiError =>
 
 const broken = (description: string): AiError.AiError => failed(new AiError.InvalidResponseError({ description }))
 
-const statusReason = (status: number, body: string, after: number | undefined): AiError.AiErrorReason => {
+const statusReason = (
+  { headers, status }: { readonly headers: Readonly<Record<string, string>>; readonly status: number },
+  body: string
+): AiError.AiErrorReason => {
   const description = body.slice(0, 500)
-  if (status === 429) {
-    return new AiError.RateLimitError({ ...(after !== undefined && { retryAfter: Duration.millis(after) }) })
-  }
-  if (status === 408) return new AiError.InternalProviderError({ description })
-  if (status >= 404 && status < 500) return new AiError.InvalidRequestError({ description })
-  return AiError.reasonFromHttpStatus({ status, description })
+  const http = { response: { status, headers: { ...headers } }, body: description }
+  if (status === 429) return new AiError.RateLimitError({ http })
+  if (status === 408) return new AiError.InternalProviderError({ description, http })
+  if (status >= 404 && status < 500) return new AiError.InvalidRequestError({ description, http })
+  return AiError.reasonFromHttpStatus({ status, description, http })
 }
 
 type WirePart = { readonly type: string; readonly [key: string]: unknown }
@@ -231,7 +232,7 @@ export const layer = (url: string, key = "k"): Layer.Layer<LanguageModel.Languag
             ).pipe(Effect.mapError((error) => network(error.message)))
             if (response.status !== 200) {
               const body = yield* Effect.orElseSucceed(response.text, () => "")
-              return yield* failed(statusReason(response.status, body, retryAfter(response.headers, 0)))
+              return yield* failed(statusReason(response, body))
             }
             if (/json|html/.test(response.headers["content-type"] ?? "")) {
               return yield* broken("the answer is no stream")

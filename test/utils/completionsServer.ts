@@ -4,22 +4,12 @@
 import { assert } from "@effect/vitest"
 import { Deferred, Effect, type Scope } from "effect"
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
+import { setTimeout } from "node:timers/promises"
+import type { StreamFnContract } from "../../src/testing/index.ts"
 
-/** The connection breaks here. */
-export const cut = Symbol("cut")
+export * from "../../src/internal/contract/chunks.ts"
 
-/** Nothing more comes, and the connection stays. */
-export const hold = Symbol("hold")
-
-export interface Reply {
-  readonly status?: number
-  /** Not even the status is sent. */
-  readonly silent?: true
-  /** Default: those of a stream of server-sent events. */
-  readonly headers?: Readonly<Record<string, string>>
-  /** Each is written on its own. */
-  readonly body: ReadonlyArray<string | Uint8Array | typeof cut | typeof hold>
-}
+export type Reply = StreamFnContract.Exchange
 
 export interface Asked {
   readonly path: string
@@ -56,22 +46,15 @@ export const serve = (
     let connections = 0
 
     const play = async ({ body, headers, silent, status }: Reply, response: ServerResponse): Promise<void> => {
-      if (silent) {
-        Deferred.doneUnsafe(holding, Effect.void)
-        return
+      if (silent !== true) {
+        response.writeHead(status ?? 200, headers ?? events)
+        response.flushHeaders()
       }
-      response.writeHead(status ?? 200, headers ?? events)
-      response.flushHeaders()
       for (const piece of body) {
-        if (piece === cut) {
-          response.destroy()
-          return
-        }
-        if (piece === hold) {
-          Deferred.doneUnsafe(holding, Effect.void)
-          return
-        }
-        await write(response, piece)
+        if (typeof piece === "string" || piece instanceof Uint8Array) await write(response, piece)
+        else if (piece.type === "pause") await setTimeout(piece.millis)
+        else if (piece.type === "cut") return void response.destroy()
+        else return void Deferred.doneUnsafe(holding, Effect.void)
       }
       response.end()
     }
@@ -115,47 +98,5 @@ export const serve = (
     }
   })
 
-// --- the wire format ---
-
-export const done = "data: [DONE]\n\n"
-
-/** Each value as one event. */
-export const sse = (...values: ReadonlyArray<unknown>): string =>
-  values.map((value) => `data: ${JSON.stringify(value)}\n\n`).join("")
-
-const common = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "test-model" }
-
-/** A chunk with a delta. */
-export const delta = (delta: object) => ({ ...common, choices: [{ index: 0, delta, finish_reason: null }] })
-
-export const text = (content: string) => delta({ content })
-
-export const calls = (...tool_calls: ReadonlyArray<object>) => delta({ tool_calls })
-
-/** The piece of a call. */
-export const piece = (
-  index: number | undefined,
-  args: unknown,
-  first?: { readonly id?: string; readonly name?: string }
-) => ({
-  ...(index !== undefined && { index }),
-  ...(first?.id !== undefined && { id: first.id, type: "function" }),
-  function: { ...(first?.name !== undefined && { name: first.name }), arguments: args }
-})
-
-export const finish = (reason: string) => ({
-  ...common,
-  choices: [{ index: 0, delta: {}, finish_reason: reason }]
-})
-
-export const usage = (usage: object) => ({ ...common, choices: [], usage })
-
-/** A whole answer. */
-export const answer = (...values: ReadonlyArray<unknown>): Reply => ({ body: [sse(...values), done] })
-
-/** An answer of JSON. */
-export const json = (status: number, value: unknown, headers?: Readonly<Record<string, string>>): Reply => ({
-  status,
-  headers: { "content-type": "application/json", ...headers },
-  body: [JSON.stringify(value)]
-})
+/** As the contract of a `StreamFn` asks for it. */
+export const serveAll: StreamFnContract.CompletionsSubject["serve"] = (exchanges) => serve(...exchanges)

@@ -7,6 +7,7 @@ import { ModelError, type ModelErrorReason } from "../../Errors.ts"
 import { isContextOverflow, withoutSecrets } from "../errorText.ts"
 import { oneLine } from "../excerpt.ts"
 import { show } from "../json.ts"
+import { retryAfter } from "../openai/retryAfter.ts"
 
 /** How much of an error's text is repeated. */
 const maxText = 1200
@@ -35,18 +36,31 @@ const reasonOf = ({ message, reason }: AiError.AiError): ModelErrorReason => {
   }
 }
 
-/** An error of the model, or whatever else an error part holds. */
-export const toModelError = (error: unknown): ModelError => {
+/** What the server asks for: most reasons have no place for it but the headers of the answer. */
+const waitOf = (error: AiError.AiError, now: () => number): number | undefined => {
+  if (error.retryAfter !== undefined) return Duration.toMillis(error.retryAfter)
+  const { reason } = error
+  const headers = "http" in reason ? reason.http?.response?.headers : undefined
+  if (headers === undefined) return undefined
+  const texts: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value === "string") texts[name.toLowerCase()] = value
+  }
+  return retryAfter(texts, now())
+}
+
+/** An error of the model, or whatever else an error part holds; `now` tells how far away a date is. */
+export const toModelError = (error: unknown, now: () => number): ModelError => {
   if (error instanceof ModelError) return error
   if (!AiError.isAiError(error)) {
     const text = error instanceof Error ? error.message : typeof error === "string" ? error : show(error)
     return new ModelError({ reason: isContextOverflow(text) ? "ContextOverflow" : "Reported", message: clean(text) })
   }
-  const { retryAfter } = error
+  const wait = waitOf(error, now)
   return new ModelError({
     reason: reasonOf(error),
     message: clean(error.message),
-    ...(retryAfter !== undefined && { retryAfter: Duration.toMillis(retryAfter) })
+    ...(wait !== undefined && { retryAfter: wait })
   })
 }
 

@@ -22,6 +22,7 @@ const signatureFields = { text: "textSignature", thinking: "thinkingSignature", 
 
 export class PartReader {
   readonly #model: Model
+  readonly #now: () => number
   #events: Array<StreamEvent> = []
   #started = false
   #count = 0
@@ -34,8 +35,10 @@ export class PartReader {
   #others: Array<Json> = []
   #failure: ModelError | undefined
 
-  constructor(model: Model) {
+  /** `now` is the time, for errors that name a date. */
+  constructor(model: Model, now: () => number) {
     this.#model = model
+    this.#now = now
   }
 
   /** The events of these parts. */
@@ -135,7 +138,7 @@ export class PartReader {
         this.#finish = { reason: part.reason, usage: usageOf(part.usage, this.#model) }
         return
       case "error":
-        this.#failure = toModelError(part.error)
+        this.#failure = toModelError(part.error, this.#now)
         return
       default:
         return this.#other(part)

@@ -1,8 +1,9 @@
 /**
  * The conversation as a prompt of effect/ai. What comes out is valid for every provider: calls and their results are
- * paired, no message is empty, and every id is one that servers take.
+ * paired, no message is empty, every id is one that servers take, and every text is well-formed Unicode (T9).
  */
 import * as Prompt from "effect/ai/Prompt"
+import * as Result from "effect/Result"
 import {
   type AssistantMessage,
   type ImageContent,
@@ -13,6 +14,7 @@ import {
   type ToolResultMessage
 } from "../../Messages.ts"
 import type { Model } from "../../StreamFn.ts"
+import { encode, wellFormed } from "../json.ts"
 import { CallIds } from "../openai/callIds.ts"
 import { contentText } from "../replay.ts"
 import { normalize } from "../requestMessages.ts"
@@ -46,7 +48,7 @@ class Conversation {
   }
 
   system(content: string): void {
-    if (content !== "") this.#push(Prompt.systemMessage({ content }))
+    if (content !== "") this.#push(Prompt.systemMessage({ content: wellFormed(content) }))
   }
 
   user(content: string | ReadonlyArray<TextContent | ImageContent>): void {
@@ -63,16 +65,16 @@ class Conversation {
       if (block.type === "text") {
         if (block.text.trim() === "") continue
         const options = isOwn ? fromSignature(block.textSignature) : {}
-        content.push(Prompt.textPart({ text: block.text, options }))
+        content.push(Prompt.textPart({ text: wellFormed(block.text), options }))
       } else if (block.type === "toolCall") {
         content.push(this.#call(block, isOwn))
       } else if (block.type === "thinking" && isOwn) {
         const options = fromSignature(block.thinkingSignature)
         if (block.thinking.trim() === "" && Object.keys(options).length === 0) continue
-        content.push(Prompt.reasoningPart({ text: block.redacted === true ? "" : block.thinking, options }))
+        content.push(Prompt.reasoningPart({ text: block.redacted === true ? "" : wellFormed(block.thinking), options }))
       } else if (block.type === "thinking" && block.redacted !== true && block.thinking.trim() !== "") {
         // What another model thought is no thinking of this one, but it may need it to go on.
-        content.push(Prompt.textPart({ text: block.thinking }))
+        content.push(Prompt.textPart({ text: wellFormed(block.thinking) }))
       }
     }
     if (content.length > 0) this.#push(Prompt.assistantMessage({ content }))
@@ -85,8 +87,8 @@ class Conversation {
     else open.push(id)
     return Prompt.toolCallPart({
       id,
-      name: call.name,
-      params: call.arguments,
+      name: wellFormed(call.name),
+      params: Result.getOrElse(encode(call.arguments), () => call.arguments),
       providerExecuted: false,
       options: isOwn ? fromSignature(call.thoughtSignature) : {}
     })
@@ -95,10 +97,10 @@ class Conversation {
   result(message: ToolResultMessage): void {
     const id = this.#open.get(message.toolCallId)?.shift()
     if (id === undefined) return
-    const text = contentText(message.content)
+    const text = wellFormed(contentText(message.content))
     const part = Prompt.toolResultPart({
       id,
-      name: message.toolName,
+      name: wellFormed(message.toolName),
       isFailure: message.isError,
       // For providers that do not know of `modelOutput`.
       result: text === "" ? noOutput : text,
@@ -122,7 +124,8 @@ class Conversation {
   }
 }
 
-const textParts = (text: string): ReadonlyArray<Prompt.TextPart> => text === "" ? [] : [Prompt.textPart({ text })]
+const textParts = (text: string): ReadonlyArray<Prompt.TextPart> =>
+  text === "" ? [] : [Prompt.textPart({ text: wellFormed(text) })]
 
 const contentParts = (block: TextContent | ImageContent): ReadonlyArray<Prompt.TextPart | Prompt.FilePart> => {
   if (block.type === "text") return textParts(block.text)

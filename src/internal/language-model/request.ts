@@ -8,12 +8,14 @@ import type * as Response from "effect/ai/Response"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Arr from "effect/Array"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { ModelError } from "../../Errors.ts"
 import type { ToolDeclaration } from "../../Messages.ts"
 import type { StreamEvent, StreamRequest } from "../../StreamFn.ts"
+import { wellFormed } from "../json.ts"
 import { toModelError } from "./failures.ts"
 import { PartReader } from "./partReader.ts"
 import { promptOf } from "./prompt.ts"
@@ -33,18 +35,19 @@ export const respond = (
   { configure }: Options,
   request: StreamRequest
 ): Stream.Stream<StreamEvent, ModelError> =>
-  Stream.suspend(() => {
-    const reader = new PartReader(request.model)
+  Stream.unwrap(Effect.map(Clock.Clock, (clock) => {
+    const now = (): number => clock.currentTimeMillisUnsafe()
+    const reader = new PartReader(request.model, now)
     const parts = partsOf(model, request)
     return (configure === undefined ? parts : configure(parts, request)).pipe(
       Stream.chunks,
       Stream.map((list) => reader.read(list)),
-      Stream.mapError(toModelError),
+      Stream.mapError((error) => toModelError(error, now)),
       Stream.concat(Stream.sync(() => reader.end())),
       Stream.filter(Arr.isReadonlyArrayNonEmpty),
       Stream.flattenArray
     )
-  })
+  }))
 
 const partsOf = (
   model: LanguageModel.LanguageModel,
@@ -70,7 +73,9 @@ type DeclaredTool = Tool.Tool<string, {
 /** The declared tools, for the model to see. */
 const toolkitOf = (tools: ReadonlyArray<ToolDeclaration>): Toolkit.WithHandler<Record<string, DeclaredTool>> => ({
   tools: Toolkit.make(
-    ...tools.map(({ description, name, parameters }) => Tool.dynamic(name, { description, parameters }))
+    ...tools.map(({ description, name, parameters }) =>
+      Tool.dynamic(name, { description: wellFormed(description), parameters })
+    )
   ).tools,
   handle: () => Effect.die("calls are resolved by the loop")
 })

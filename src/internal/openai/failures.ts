@@ -149,6 +149,12 @@ export class Failures {
       return this.incomplete(" and without an event")
     }
     const type = contentType === undefined ? "without a content type" : `with the content type ${contentType}`
+    if (isWholeAnswer(start)) {
+      return this.violation(
+        `answered ${type} with a whole chat completion where a stream was asked for: the server, or a proxy before it, ` +
+          "ignores `stream: true`. Turn streaming on there, or use a server that streams."
+      )
+    }
     const begins = start.trim() === "" ? "is empty" : `begins ${JSON.stringify(this.#quote(start.trim()))}`
     return this.violation(
       `answered ${type} where a stream of server-sent events was asked for; it ${begins}. Check the base URL: for most servers it ends in /v1.`
@@ -209,6 +215,14 @@ const readBody = (body: string): Reported => {
   // Google's server wraps its error in a list.
   const [first]: ReadonlyArray<unknown> = Array.isArray(json) ? json : [json]
   return isRecord(first) ? readError(first) : { text, words: "", status: undefined }
+}
+
+/** Whether a text is the answer to a request without `stream: true`. Of a long one only the beginning may be there. */
+const isWholeAnswer = (text: string): boolean => {
+  const json = Result.getOrUndefined(Result.try((): unknown => JSON.parse(text)))
+  if (!isRecord(json)) return /^\s*\{[^]*"object"\s*:\s*"chat\.completion"/.test(text)
+  const [choice]: ReadonlyArray<unknown> = Array.isArray(json["choices"]) ? json["choices"] : []
+  return isRecord(choice) && isRecord(choice["message"])
 }
 
 /** The message of the innermost cause: the outer ones of fetch say no more than "fetch failed". */

@@ -15,6 +15,7 @@ export interface LastAnswer {
   status: number | undefined
   /** Milliseconds. */
   retryAfter: number | undefined
+  contentType: string | undefined
 }
 
 /** Statuses stand at the beginning of the text, in brackets, or after the word. */
@@ -26,6 +27,10 @@ const network =
 const cutOff = /ended (without|before|unexpectedly)|without (a )?finish_reason|incomplete|unexpected end/i
 
 const noKey = /no api key|api key (is )?(required|missing|not set)|not authenticated|no credential|missing credentials/i
+
+const noStream = /\bjson\b|\bhtml\b|\bxml\b/i
+
+const malformed = /malformed|(invalid|not valid|bad) json|unexpected token|in json at/i
 
 const overloaded = /overloaded|unavailable|server error|internal error/i
 
@@ -52,6 +57,7 @@ const textReason = (text: string): ModelErrorReason => {
   if (/timed? ?out|timeout/i.test(text)) return "Timeout"
   if (cutOff.test(text)) return "IncompleteStream"
   if (network.test(text)) return "Network"
+  if (malformed.test(text)) return "ProtocolViolation"
   const status = statusOfWords(text.toLowerCase())
   return status === undefined ? "Reported" : statusReason(status, text)
 }
@@ -76,6 +82,7 @@ export class Failures {
     const { retryAfter, status: answered } = this.#last
     const status = answered !== undefined && answered >= 400 ? answered : inText
     const reason = status === undefined ? textReason(text) : statusReason(status, text)
+    if (reason === "IncompleteStream" && this.#isNoStream()) return this.#noStream(text)
     return new ModelError({
       reason,
       message: text === "" ? `${this.#subject} failed and does not say why` : text,
@@ -121,6 +128,19 @@ export class Failures {
       reason: "IncompleteStream",
       message: `The stream of ${this.#subject} ended without a final event: it was cut off on the way`
     })
+  }
+
+  #isNoStream(): boolean {
+    const type = this.#last.contentType
+    return type !== undefined && noStream.test(type) && !/ndjson/i.test(type)
+  }
+
+  /** pi-ai reads any answer as a stream; that of another server has no events in it. */
+  #noStream(text: string): ModelError {
+    return this.violation(
+      `is none: the server answered with the content type ${this.#last.contentType} where a stream was asked for. ` +
+        `Check the base URL, and whether the server ignores \`stream: true\` (${text})`
+    )
   }
 
   #clean(text: string): string {

@@ -20,6 +20,7 @@ import { type StreamEvent, type StreamRequest, unknownModel } from "../../Stream
 import { secretsIn } from "../errorText.ts"
 import { retryAfter } from "../openai/retryAfter.ts"
 import { isRecord } from "../record.ts"
+import { contextOf } from "./context.ts"
 import { Failures, type LastAnswer } from "./failures.ts"
 import { Translator } from "./translate.ts"
 
@@ -51,13 +52,17 @@ export const respond = (
 ): Stream.Stream<StreamEvent, ModelError> =>
   Stream.callback<StreamEvent, ModelError>((queue) =>
     Effect.flatMap(Clock.Clock, (clock) => {
-      const last: LastAnswer = { status: undefined, retryAfter: undefined }
+      const last: LastAnswer = { status: undefined, retryAfter: undefined, contentType: undefined }
       const failures = failuresOf(options, request, last)
       if (request.model.id === unknownModel.id) return Queue.fail(queue, failures.noModel())
       const now = (): number => clock.currentTimeMillisUnsafe()
       return Effect.promise((signal) =>
         pump(queue, failures, signal, () =>
-          streamFunction(asPiModel(request), contextOf(request), optionsOf(options, request, signal, last, now)))
+          streamFunction(
+            asPiModel(request),
+            contextOf(request.messages),
+            optionsOf(options, request, signal, last, now)
+          ))
       )
     })
   )
@@ -125,13 +130,6 @@ const asPiModel = ({ model }: StreamRequest): PiModel<string> => ({
   cost: model.cost ?? { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 })
 
-/** Prompt and tools are in the system messages already, which is what makes a context a normalized one. */
-const contextOf = ({ messages }: StreamRequest): TranscriptContext => {
-  const context: unknown = { messages: messages.slice() }
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the brand says just that; the messages are pi's
-  return context as TranscriptContext
-}
-
 /** Those whose adapters take another `fetch`; the rest refuse it. */
 const takeFetch: ReadonlySet<unknown> = new Set([
   "openai-completions",
@@ -171,15 +169,17 @@ const optionsOf = (
   }
 }
 
-/** Remembers status and waiting time of the last answer, which pi-ai's errors leave out. */
+/** Remembers status, waiting time and content type of the last answer, which pi-ai's errors leave out. */
 const watched =
   (fetch: typeof globalThis.fetch, last: LastAnswer, now: () => number): typeof globalThis.fetch =>
   async (input, init) => {
     last.status = undefined
     last.retryAfter = undefined
+    last.contentType = undefined
     const response = await fetch(input, init)
     last.status = response.status
     last.retryAfter = retryAfter(Object.fromEntries(response.headers), now())
+    last.contentType = response.headers.get("content-type") ?? undefined
     return response
   }
 
