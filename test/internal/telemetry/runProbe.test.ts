@@ -26,7 +26,7 @@ describe("A run that could not be ended in order", () => {
         reduce: () => {}
       })
       watch({ captureContent: false })(lie<Run>(run), Context.omit()(services))
-      run.functions.stream(request())
+      assert.isDefined(run.functions.stream(request()))
       run.emitter.source.reduce({ type: "tool_execution_start", toolCallId: "a", toolName: "x", args: {} })
       yield* run.settle(new RunResult(RunOutcome.Aborted(), []))
       assert.deepStrictEqual(endings(kept), [
